@@ -1,0 +1,160 @@
+package binds
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Arrange puts mounts into the order in which they are made and leaves out what another already does:
+//
+//   - parents come before children, so that nothing is hidden by a later mount and the more specific one wins;
+//   - of several at one target the strongest stays (writable before read-only before private);
+//   - a bind that its parent already gives with the same access is left out, and so are a link or a directory that
+//     come along with the bind they lie in;
+//   - remounts come last, the root's at the very end.
+//
+// The result does not depend on the order of the input. An error means that two mounts contradict each other.
+func Arrange(in []Mount) ([]Mount, error) {
+	ms := append([]Mount(nil), in...)
+	slices.SortStableFunc(ms, func(a, b Mount) int {
+		switch {
+		case before(a, b):
+			return -1
+		case before(b, a):
+			return 1
+		}
+		return 0
+	})
+	out := make([]Mount, 0, len(ms))
+	for _, m := range ms {
+		if len(out) > 0 && out[len(out)-1].Target == m.Target && (m.Kind == RemountRO) == (out[len(out)-1].Kind == RemountRO) {
+			if err := agree(out[len(out)-1], m); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		parent, inside := Cover(out, m.Target)
+		drop, err := redundant(parent, inside, m)
+		if err != nil {
+			return nil, err
+		}
+		if !drop {
+			out = append(out, m)
+		}
+	}
+	return out, nil
+}
+
+// Cover returns the mount that decides what is at clean path p: the most specific one at p or above it. Remounts do
+// not count. ok is false where only the cage's own root is left.
+func Cover(ms []Mount, p string) (m Mount, ok bool) {
+	for _, c := range ms {
+		if c.Kind != RemountRO && within(p, c.Target) && (!ok || len(c.Target) > len(m.Target)) {
+			m, ok = c, true
+		}
+	}
+	return m, ok
+}
+
+func within(p, dir string) bool {
+	return p == dir || dir == "/" || len(p) > len(dir) && p[len(dir)] == '/' && p[:len(dir)] == dir
+}
+
+// rank orders mounts at one target, strongest first. What an operator granted beats what is private by default.
+func rank(k Kind) int {
+	switch k {
+	case Proc, Dev, Sealed:
+		return 0
+	case Device:
+		return 1
+	case ReadWrite:
+		return 2
+	case ReadOnly:
+		return 3
+	case File:
+		return 4
+	case Tmpfs:
+		return 5
+	case Symlink:
+		return 6
+	}
+	return 7
+}
+
+func before(a, b Mount) bool {
+	if (a.Kind == RemountRO) != (b.Kind == RemountRO) {
+		return b.Kind == RemountRO
+	}
+	if a.Target != b.Target {
+		if a.Kind == RemountRO { // deepest first: the root must be last
+			return less(b.Target, a.Target)
+		}
+		return less(a.Target, b.Target)
+	}
+	if rank(a.Kind) != rank(b.Kind) {
+		return rank(a.Kind) < rank(b.Kind)
+	}
+	if a.Source != b.Source {
+		return a.Source < b.Source
+	}
+	if a.Reason.By != b.Reason.By {
+		return a.Reason.By < b.Reason.By
+	}
+	return a.Reason.Why < b.Reason.Why
+}
+
+// less compares component by component, so that "/a/b" comes before "/a-b" and every parent before its children.
+func less(a, b string) bool {
+	for i := 0; i < len(a) && i < len(b); i++ {
+		if a[i] != b[i] {
+			return a[i] == '/' || b[i] != '/' && a[i] < b[i]
+		}
+	}
+	return len(a) < len(b)
+}
+
+// agree says whether two mounts at one target can be one: kept is the stronger.
+func agree(kept, m Mount) error {
+	same := kept.Source == m.Source
+	switch {
+	case kept.Kind == m.Kind && same && string(kept.Data) == string(m.Data),
+		m.Kind == Dir, m.Kind == Tmpfs && kept.Kind != Symlink,
+		kept.Kind.Bind() && m.Kind.Bind() && same:
+		return nil
+	}
+	return errors.New(describe(kept) + " and " + describe(m) + " cannot both be at " + strconv.Quote(m.Target))
+}
+
+func describe(m Mount) string {
+	s := m.Kind.String()
+	if m.Source != "" {
+		s += " of " + strconv.Quote(m.Source)
+	}
+	if m.Reason.By != "" {
+		s += " (" + m.Reason.By + ")"
+	}
+	return s
+}
+
+// redundant says whether m adds nothing to the mount that it lies in.
+func redundant(parent Mount, inside bool, m Mount) (bool, error) {
+	if !inside || m.Kind == RemountRO {
+		return false, nil
+	}
+	switch {
+	case parent.Kind == Symlink || parent.Kind == File || parent.Kind == Sealed:
+		return false, errors.New(describe(m) + " at " + strconv.Quote(m.Target) + " lies below " + describe(parent))
+	case !parent.Kind.Bind():
+		return false, nil
+	case m.Kind == Symlink || m.Kind == Dir:
+		// It comes along with the bind. Making it again would fail, or create it on the host.
+		return true, nil
+	case m.Kind == File:
+		return false, errors.New(describe(m) + " at " + strconv.Quote(m.Target) + " would be written to the host by " + describe(parent))
+	case m.Kind == parent.Kind && m.Kind.Bind():
+		return m.Source == parent.Source+strings.TrimPrefix(m.Target, parent.Target), nil
+	}
+	return false, nil
+}

@@ -1,0 +1,8 @@
+module github.com/selfcage/selfcage
+
+go 1.25.0
+
+require (
+	golang.org/x/net v0.33.0
+	golang.org/x/sys v0.30.0
+)

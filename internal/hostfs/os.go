@@ -1,0 +1,33 @@
+package hostfs
+
+import (
+	"io/fs"
+	"os"
+)
+
+// OS is the file system of this host from its root. Unlike os.DirFS it takes names that are not UTF-8.
+type OS struct{}
+
+var _ fs.ReadLinkFS = OS{}
+
+func abs(name string) string {
+	if name == "." {
+		return "/"
+	}
+	return "/" + name
+}
+
+// Open opens the named file for reading.
+func (OS) Open(name string) (fs.File, error) { return os.Open(abs(name)) }
+
+// Lstat describes the named file without following a link.
+func (OS) Lstat(name string) (fs.FileInfo, error) { return os.Lstat(abs(name)) }
+
+// ReadLink returns the text of the named link.
+func (OS) ReadLink(name string) (string, error) { return os.Readlink(abs(name)) }
+
+// ReadFile returns the content of the named file.
+func (OS) ReadFile(name string) ([]byte, error) { return os.ReadFile(abs(name)) }
+
+// ReadDir lists the named directory, sorted.
+func (OS) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(abs(name)) }

@@ -1,0 +1,231 @@
+//go:build linux && (amd64 || arm64)
+
+package launch
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/selfcage/selfcage/internal/rawclone"
+	"github.com/selfcage/selfcage/plan"
+)
+
+// Cage is what Run makes and supervises.
+type Cage struct {
+	Bwrap string // path of a trusted bwrap
+	Plan  *plan.Plan
+	// Met is called when the program has been reached, with its process id, before it goes on. An error ends the cage.
+	Met func(pid int) error
+}
+
+// maxWords is how many words bwrap gets. It refuses more than 9000 (MAX_ARGS in bubblewrap.c), counting three for
+// each variable; the rest is a margin for what it adds itself.
+const maxWords = 8000
+
+// Run makes the cage, waits until the program in it has ended, and says how. A *Failure means that the program was
+// never begun. The calling goroutine stays locked to its thread for ever, since the parent-death signal of bwrap is
+// tied to it; signals of the process are the supervisor's own from now on. The caller is expected to exit.
+func Run(c Cage) (End, *Failure) {
+	runtime.LockOSThread()
+	s := &supervisor{plan: c.Plan, met: c.Met}
+	if f := s.start(c.Bwrap); f != nil {
+		return End{}, f
+	}
+	return s.run()
+}
+
+func (s *supervisor) start(bwrap string) *Failure {
+	keep := openDescriptors(s.plan.FDs)
+	if err := closeOnExec(); err != nil {
+		return &Failure{Step: "close descriptors on exec", Err: err}
+	}
+	for _, fd := range keep {
+		setInherited(fd)
+	}
+	for _, sig := range managed {
+		if ignored, _ := rawclone.Disposition(sig); ignored {
+			s.ignored |= bit(sig)
+		}
+	}
+	sp, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return &Failure{Step: "socketpair", Err: err}
+	}
+	defer unix.Close(sp[1])
+	s.sock = sp[0]
+	if err := unix.SetsockoptInt(s.sock, unix.SOL_SOCKET, unix.SO_PASSCRED, 1); err != nil {
+		return &Failure{Step: "SO_PASSCRED", Err: err}
+	}
+	setInherited(sp[1])
+	cmd, files, err := s.command(sp[1])
+	defer closeAll(files)
+	if err != nil {
+		return &Failure{Step: "write the plan to memory", Err: err}
+	}
+	if err := s.watch(); err != nil {
+		return &Failure{Step: "witness signals", Err: err}
+	}
+	// Orphans of the cage become our children, so that we can wait for all of it.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return &Failure{Step: "PR_SET_CHILD_SUBREAPER", Err: err}
+	}
+	// bwrap starts with an empty environment: what it is started with can be read in /proc/1/environ inside.
+	s.bwrap, err = rawclone.Exec(bwrap, cmd, nil, managed[:])
+	if err != nil {
+		s.finish()
+		return &Failure{Step: "execute " + bwrap, Err: err}
+	}
+	s.bwrapFD, err = unix.PidfdOpen(s.bwrap, 0)
+	if err != nil {
+		s.kill()
+		return &Failure{Step: "pidfd_open", Err: err}
+	}
+	return nil
+}
+
+// command returns bwrap's command line and the memory files that it reads. The options, and with them the environment,
+// are in one of them: values on a command line can be read by everybody.
+func (s *supervisor) command(sock int) (cmd []string, files []int, err error) {
+	p := s.plan
+	for _, d := range p.Data() {
+		fd, err := memoryFile(d.Name, d.Content)
+		if err != nil {
+			return nil, files, err
+		}
+		files = append(files, fd)
+	}
+	st := start{sock: sock, ignored: s.ignored, big: -1}
+	args := p.Argv(func(i int) int { return files[i] })
+	prog := append([]string{p.Command}, p.Operands()...)
+	if len(args)+len(prog) > maxWords {
+		if st.big, err = memoryFile("arguments", joinWords(p.Args, p.Environ())); err != nil {
+			return nil, files, err
+		}
+		files = append(files, st.big)
+		small := *p
+		small.Env = nil
+		args = small.Argv(func(i int) int { return files[i] })
+		prog = prog[:1]
+	}
+	args = append(args, "--setenv", StartVar, st.String())
+	fd, err := memoryFile("options", joinArgs(args))
+	if err != nil {
+		return nil, files, err
+	}
+	return append([]string{"bwrap", "--args", strconv.Itoa(fd), "--"}, prog...), append(files, fd), nil
+}
+
+func joinArgs(args []string) []byte {
+	n := 0
+	for _, a := range args {
+		n += len(a) + 1
+	}
+	b := make([]byte, 0, n)
+	for _, a := range args {
+		b = append(append(b, a...), 0)
+	}
+	return b
+}
+
+// memoryFile returns an inherited descriptor of a sealed file in memory, to be read from its start.
+func memoryFile(name string, content []byte) (int, error) {
+	fd, err := unix.MemfdCreate("selfcage "+name, unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return -1, os.NewSyscallError("memfd_create", err)
+	}
+	for off := 0; off < len(content); {
+		n, err := unix.Pwrite(fd, content[off:], int64(off))
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			unix.Close(fd)
+			return -1, os.NewSyscallError("write", err)
+		}
+		off += max(n, 0)
+	}
+	const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
+		unix.Close(fd)
+		return -1, os.NewSyscallError("seal", err)
+	}
+	return fd, nil
+}
+
+// openDescriptors returns those of fds that are open now. The others must not be: a descriptor of our own could take
+// the number.
+func openDescriptors(fds []plan.FD) (open []int) {
+	for _, f := range fds {
+		if _, err := unix.FcntlInt(uintptr(f.N), unix.F_GETFD, 0); err == nil {
+			open = append(open, f.N)
+		}
+	}
+	return open
+}
+
+// closeOnExec marks every descriptor above 2: bwrap hands on what it inherits, and an open directory or socket walks
+// around every path rule.
+func closeOnExec() error {
+	err := unix.CloseRange(3, ^uint(0)>>32, unix.CLOSE_RANGE_CLOEXEC)
+	if err == nil || !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINVAL) {
+		return err
+	}
+	// Before Linux 5.11.
+	dir, err := os.Open("/proc/self/fd")
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	for _, n := range names {
+		if fd, err := strconv.Atoi(n); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return err
+}
+
+func setInherited(fd int) { unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0) }
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+}
+
+// watch starts the witness and catches signals.
+func (s *supervisor) watch() error {
+	var w, own [2]int
+	if err := unix.Pipe2(w[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		return err
+	}
+	if err := unix.Pipe2(own[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		return err
+	}
+	s.witnessFD, s.signalFD, s.catchFD = w[0], own[0], own[1]
+	var err error
+	s.witness, err = rawclone.Witness(w[1])
+	unix.Close(w[1])
+	if err != nil {
+		return err
+	}
+	rawclone.Catch(s.catchFD, managed[:]...)
+	rawclone.Catch(s.catchFD, int(unix.SIGCONT), int(unix.SIGWINCH))
+	return nil
+}
+
+// Exit ends this process as the program ended: with its status, or by the signal that it died of, so that the
+// caller's WIFSIGNALED is true.
+func (e End) Exit() {
+	if e.Signal == 0 {
+		os.Exit(e.Status)
+	}
+	unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // the program's core file is enough
+	rawclone.Default(e.Signal)
+	old := rawclone.SetMask(0)
+	unix.Tgkill(os.Getpid(), unix.Gettid(), syscall.Signal(e.Signal))
+	rawclone.SetMask(old)
+	os.Exit(128 + e.Signal) // still here: pid 1 of a container, which no signal of its own kills
+}

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package sandtest
+
+func ownsHome(Account) bool { return false }

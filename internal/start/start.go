@@ -1,0 +1,274 @@
+// Package start takes a run from what was asked to its end: it reads the settings, decides, and either returns because
+// the program may go on, or makes the cage, supervises it and ends the process. reexec is its public face for host
+// programs, and the run command calls it with flags on top.
+package start
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/selfcage/selfcage/binds"
+	"github.com/selfcage/selfcage/enforce/seccomp"
+	"github.com/selfcage/selfcage/internal/hostfs"
+	"github.com/selfcage/selfcage/internal/launch"
+	"github.com/selfcage/selfcage/internal/refusal"
+	"github.com/selfcage/selfcage/plan"
+	"github.com/selfcage/selfcage/policy"
+	"github.com/selfcage/selfcage/probe"
+	"github.com/selfcage/selfcage/report"
+)
+
+// Program is the program that may put itself into a cage.
+type Program struct {
+	Name     string          // of the host program; decides the prefix of its variables
+	Flags    policy.Settings // from its command line, the strongest
+	Options  policy.Settings // from its source, the weakest
+	Operands int             // index in os.Args of the first word that is not the cage's own
+}
+
+// Label is what messages begin with.
+func (p Program) Label() string {
+	if p.Name == "" {
+		return "selfcage"
+	}
+	return p.Name
+}
+
+// Settings reads the variables and merges them with flags and options.
+func (p Program) Settings(environ []string) (policy.Settings, error) {
+	fromEnv, err := policy.FromEnv(policy.Prefix(p.Name), environ)
+	if err != nil {
+		return policy.Settings{}, err
+	}
+	options, err := p.Options.Validate()
+	if err != nil {
+		return policy.Settings{}, err
+	}
+	return policy.Merge(p.Flags, fromEnv, options), nil
+}
+
+// Enter does what a host program does first. It returns nil when the program may go on: nobody asked for a cage, or
+// it is inside. Otherwise it makes the cage and never returns, or returns why it could not.
+func (p Program) Enter() error {
+	marker, marked := os.LookupEnv(launch.StartVar)
+	inside := launch.Inside()
+	if marked && inside {
+		if err := launch.Enter(marker); err != nil {
+			return &refusal.Error{What: "cannot complete the start inside the cage", Cause: err.Error(), Hint: "start the program again", Err: err}
+		}
+		return nil
+	}
+	if marked {
+		// Somebody's variable, not ours: it proves nothing and must not reach what this program starts.
+		_ = os.Unsetenv(launch.StartVar)
+	}
+	environ := os.Environ()
+	s, err := p.Settings(environ)
+	if err != nil {
+		return err
+	}
+	if p.off(s) {
+		if inside {
+			p.say("note: mode off asked for inside a cage: it stays in force, since one cannot leave")
+		}
+		return nil
+	}
+	for _, err := range []error{policy.Misspelt(policy.Prefix(p.Name), environ), s.Unsupported()} {
+		if err != nil {
+			return err
+		}
+	}
+	if inside {
+		return p.nested(s)
+	}
+	return p.cage(s, environ)
+}
+
+func (p Program) off(s policy.Settings) bool {
+	return s.Mode.Value == "" && s.Policy.Value == "" || s.Mode.Value == string(policy.Off)
+}
+
+// cage makes the cage and ends the process as the program in it ended.
+func (p Program) cage(s policy.Settings, environ []string) error {
+	if err := s.UnsetSecret(environ); err != nil {
+		return err
+	}
+	path, err := probe.Bwrap(s.Bwrap)
+	if err != nil {
+		return err
+	}
+	pl, err := p.Plan(s, environ)
+	if err != nil {
+		return err
+	}
+	if s.Quiet.Value != "1" {
+		for _, n := range pl.Notes {
+			p.say("note: " + n)
+		}
+	}
+	rep := report.Begin(s, pl)
+	end, failure := launch.Run(launch.Cage{Bwrap: path, Plan: pl, Met: func(pid int) error { return rep.Observe(pid) }})
+	if failure != nil {
+		why := explain(path, pl, failure)
+		if err := rep.Refused(why); err != nil {
+			p.say("note: " + err.Error())
+		}
+		return why
+	}
+	if len(end.Left) > 0 && s.Quiet.Value != "1" {
+		p.say("note: ended with the program: " + strings.Join(end.Left, ", "))
+	}
+	if err := rep.Ended(end.Status, end.Signal); err != nil {
+		p.say("note: " + err.Error())
+	}
+	end.Exit()
+	return nil
+}
+
+// Plan makes the plan for this process as it was started.
+func (p Program) Plan(s policy.Settings, environ []string) (*plan.Plan, error) {
+	facts, err := Facts(environ)
+	if err != nil {
+		return nil, err
+	}
+	facts.Operands = p.Operands
+	filter, err := seccomp.Filter(seccomp.Keep, runtime.GOARCH)
+	if err != nil {
+		return nil, err
+	}
+	req := plan.Request{
+		Name: p.Label(), Prefix: policy.Prefix(p.Name), NoNet: s.Network.Value == "none",
+		Allow: values(s.Env), Secret: values(s.Secret), Filter: filter,
+	}
+	for _, list := range []struct {
+		entries []policy.Entry
+		access  binds.Kind
+	}{{s.Readable, binds.ReadOnly}, {s.Writable, binds.ReadWrite}, {s.Device, binds.Device}} {
+		for _, e := range list.entries {
+			req.Grants = append(req.Grants, plan.Grant{Path: e.Value, Access: list.access, By: e.By})
+		}
+	}
+	if req.Rewrite, err = rewrite(req.Prefix, environ, facts.Dir); err != nil {
+		return nil, err
+	}
+	pl, err := plan.Build(facts, req)
+	if err != nil {
+		return nil, err
+	}
+	pl.Seal()
+	return pl, nil
+}
+
+func values(es []policy.Entry) (vs []string) {
+	for _, e := range es {
+		vs = append(vs, e.Value)
+	}
+	return vs
+}
+
+// rewrite gives the variables that list paths the same meaning in every directory, so that a program started from
+// another one asks for the same.
+func rewrite(prefix string, environ []string, dir string) (vars []plan.Var, err error) {
+	for _, suffix := range []string{"READABLE", "WRITABLE"} {
+		name := prefix + suffix
+		value := plan.Getenv(environ, name)
+		if value == "" {
+			continue
+		}
+		parts := strings.Split(value, ":")
+		for i, part := range parts {
+			if part == "" || strings.HasPrefix(part, "/") {
+				continue
+			}
+			if strings.Contains(dir, ":") {
+				return nil, &refusal.Error{
+					What: "wrong value", Object: name,
+					Cause: "it holds a relative path, and the working directory " + plan.Quote(dir) + " contains ':'",
+					Hint:  "write the path in full with --read or --write",
+				}
+			}
+			parts[i] = hostfs.Abs(part, dir)
+		}
+		if v := strings.Join(parts, ":"); v != value {
+			vars = append(vars, plan.Var{Name: name, Value: v, Reason: binds.Reason{By: "base", Why: "its relative paths are made absolute"}})
+		}
+	}
+	return vars, nil
+}
+
+// say prints one line on standard error.
+func (p Program) say(s string) { _, _ = os.Stderr.WriteString(p.Label() + ": sandbox: " + s + "\n") }
+
+// Fail prints a refusal and ends the process with its status.
+func (p Program) Fail(err error) {
+	status := refusal.CannotCage
+	out := p.Label() + ": sandbox: " + err.Error() + "\n"
+	if r, ok := err.(*refusal.Error); ok {
+		status = r.ExitStatus()
+		if r.Hint != "" {
+			out += "hint: " + r.Hint + "\n"
+		}
+	}
+	_, _ = os.Stderr.WriteString(out)
+	os.Exit(status)
+}
+
+// nested compares what is asked for inside a cage with what the cage gives: one can neither leave nor widen it.
+func (p Program) nested(s policy.Settings) error {
+	refuse := func(e policy.Entry, cause string) error {
+		return &refusal.Error{
+			What: "cannot give more than the cage around it", Object: e.By + " " + plan.Quote(e.Value), Cause: cause,
+			Hint: "ask for it where the outer cage is made, or leave it out here",
+		}
+	}
+	data, err := os.ReadFile(plan.GrantsFile)
+	around, ok := plan.ParseGrants(data)
+	if err != nil || !ok {
+		return &refusal.Error{What: "cannot read the grants of the cage around it", Object: plan.GrantsFile, Cause: "it is missing or not whole", Err: err}
+	}
+	if s.Network.Value == "none" && around.ShareNet {
+		return refuse(s.Network, "the cage shares the host's network")
+	}
+	if s.Network.Value == "shared" && !around.ShareNet {
+		return refuse(s.Network, "the cage has no network")
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return &refusal.Error{What: "cannot use the working directory", Cause: err.Error(), Hint: "change to a directory that exists", Err: err}
+	}
+	host := hostfs.New(hostfs.OS{})
+	for _, list := range []struct {
+		entries []policy.Entry
+		ok      func(binds.Kind) bool
+		cause   string
+	}{
+		{s.Readable, binds.Kind.Bind, "the cage does not show it"},
+		{s.Writable, func(k binds.Kind) bool { return k == binds.ReadWrite }, "the cage does not make it writable"},
+		{s.Device, func(k binds.Kind) bool { return k == binds.Device }, "the cage does not have this device"},
+	} {
+		for _, e := range list.entries {
+			r, err := host.Walk(hostfs.Abs(e.Value, dir))
+			if err != nil {
+				return refuse(e, list.cause)
+			}
+			if m, ok := binds.Cover(around.Mounts, r.Path); !ok || !list.ok(m.Kind) {
+				return refuse(e, list.cause+": "+strconv.Quote(r.Path))
+			}
+		}
+	}
+	return nil
+}
+
+// explain turns a failed start into its refusal: what failed here is known, what bwrap failed at is found out.
+func explain(bwrap string, pl *plan.Plan, f *launch.Failure) *refusal.Error {
+	if f.Step != "" {
+		return &refusal.Error{What: "cannot make the cage", Object: f.Step, Cause: f.Err.Error() + "; nothing was run", Err: f.Err}
+	}
+	known := probe.Failure{Status: f.Status, Program: f.Met}
+	if f.Signal != 0 {
+		known.Status, known.Signaled = f.Signal, true
+	}
+	return probe.Diagnose(bwrap, pl, known)
+}

@@ -1,0 +1,118 @@
+package plan
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/selfcage/selfcage/binds"
+)
+
+// Explain is the document by which a plan is reviewed: everything that is visible, in the order in which it is made,
+// one line each with its reason. It prints no value of any variable.
+func (p *Plan) Explain() string {
+	var b strings.Builder
+	line := func(words ...string) { b.WriteString(strings.Join(words, "") + "\n") }
+	line("cage of ", Quote(p.Name), ", engine bwrap")
+	line("  runs       ", Quote(p.Command))
+	line("  in         ", Quote(p.Dir))
+	line("  network    ", word(p.Namespaces.ShareNet))
+	line("  own        user, mount, pid, ipc and uts namespaces", own(!p.Namespaces.ShareCgroup, ", cgroup namespace"), "; no capabilities")
+	if p.Filter != nil {
+		line("  seccomp    ", strconv.Itoa(len(p.Filter)/sockFilterSize), " instructions: no input into the caller's terminal, no kernel keyring, no foreign system calls")
+	}
+	line("\nfiles, in the order in which they are mounted")
+	rows := make([][3]string, 0, len(p.Mounts))
+	for _, m := range p.Mounts {
+		rows = append(rows, [3]string{m.Kind.String(), mountText(m), reasonText(m.Reason)})
+	}
+	table(&b, rows)
+	line("\nenvironment")
+	rows = rows[:0]
+	for _, v := range p.Env {
+		rows = append(rows, [3]string{"keep", Quote(v.Name), reasonText(v.Reason)})
+	}
+	for _, v := range p.Dropped {
+		rows = append(rows, [3]string{"drop", Quote(v.Name), v.Rule})
+	}
+	table(&b, rows)
+	if len(p.FDs) > 0 {
+		line("\ndescriptors besides 0, 1 and 2")
+		rows = rows[:0]
+		for _, f := range p.FDs {
+			rows = append(rows, [3]string{"keep", strconv.Itoa(f.N), reasonText(f.Reason)})
+		}
+		table(&b, rows)
+	}
+	if len(p.Notes) > 0 {
+		line("\nnotes")
+		for _, n := range p.Notes {
+			line("  ", n)
+		}
+	}
+	if len(p.Omitted) > 0 {
+		line("\nleft out")
+		rows = rows[:0]
+		for _, o := range p.Omitted {
+			rows = append(rows, [3]string{"-", Quote(o.What), o.Why})
+		}
+		table(&b, rows)
+	}
+	return b.String()
+}
+
+func word(shared bool) string {
+	if shared {
+		return "shared with the host"
+	}
+	return "none but a loopback of its own"
+}
+
+func own(yes bool, s string) string {
+	if yes {
+		return s
+	}
+	return ""
+}
+
+func mountText(m binds.Mount) string {
+	s := Quote(m.Target)
+	switch {
+	case m.Kind == binds.Symlink:
+		s += " -> " + Quote(m.Source)
+	case m.Kind.Bind() && m.Source != m.Target:
+		s += " from " + Quote(m.Source)
+	}
+	if m.Kind == binds.Tmpfs {
+		if m.Size == 0 {
+			return s + " (half of the memory)"
+		}
+		return s + " (" + strconv.FormatInt(m.Size, 10) + " bytes)"
+	}
+	if m.Kind == binds.File {
+		return s + " (" + strconv.Itoa(len(m.Data)) + " bytes)"
+	}
+	return s
+}
+
+func reasonText(r binds.Reason) string {
+	if r.By == "" {
+		return r.Why
+	}
+	return r.By + ": " + r.Why
+}
+
+// table writes three columns, the second padded to the widest one that is not out of proportion.
+func table(b *strings.Builder, rows [][3]string) {
+	w0, w1 := 0, 0
+	for _, r := range rows {
+		w0 = max(w0, len(r[0]))
+		if len(r[1]) <= 44 {
+			w1 = max(w1, len(r[1]))
+		}
+	}
+	for _, r := range rows {
+		b.WriteString("  " + pad(r[0], w0) + "  " + pad(r[1], w1) + "  " + r[2] + "\n")
+	}
+}
+
+func pad(s string, n int) string { return s + strings.Repeat(" ", max(0, n-len(s))) }

@@ -1,0 +1,75 @@
+package plan
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/selfcage/selfcage/binds"
+	"github.com/selfcage/selfcage/internal/hostfs"
+)
+
+// More would scroll the reason for the first one away; more arguments than that are a list that some program made.
+const (
+	maxNotes    = 8
+	maxOperands = 2000
+)
+
+func (b *builder) note(s string) { b.plan.Notes = append(b.plan.Notes, s) }
+
+// notes tells of each argument that means something else inside: a file that is not visible there, or a place whose
+// content ends with the cage. Such a run often ends with status 0 and a wrong or lost result.
+func (b *builder) notes() {
+	more := 0
+	for i, a := range b.Args {
+		if i < b.Operands || i == 0 {
+			continue
+		}
+		if i > maxOperands {
+			break
+		}
+		text := b.argumentNote(a)
+		switch {
+		case text == "":
+		case len(b.plan.Notes) < maxNotes:
+			b.note("argument " + strconv.Itoa(i) + " " + text)
+		default:
+			more++
+		}
+	}
+	if more > 0 {
+		b.note("and " + strconv.Itoa(more) + " more arguments like these")
+	}
+}
+
+func (b *builder) argumentNote(a string) string {
+	p := a
+	if strings.HasPrefix(p, "-") { // --out=/tmp/x
+		var ok bool
+		if _, p, ok = strings.Cut(p, "="); !ok {
+			return ""
+		}
+	}
+	if p == "" || len(p) > 4096 || b.Dir == "" || strings.ContainsAny(p, "\n\x00") {
+		return ""
+	}
+	if !strings.Contains(p, "/") {
+		return "" // in the working directory, which is visible or has a note of its own
+	}
+	p = hostfs.Abs(p, b.Dir)
+	r, err := b.host.Walk(p)
+	if err == nil {
+		if b.visible(p) || r.Path == "/" {
+			return ""
+		}
+		return Quote(a) + " names a file that is not visible inside; --read or --write would grant it"
+	}
+	// Not there yet: a result, perhaps. Where would it be written?
+	parent := hostfs.Parent(r.Path)
+	if r.Path != clean(p) && !strings.HasPrefix(clean(p), parent) {
+		return ""
+	}
+	if m, ok := binds.Cover(b.plan.Mounts, r.Path); ok && m.Kind == binds.Tmpfs {
+		return Quote(a) + " lies in a place that ends with the cage; --write of its directory would keep it"
+	}
+	return ""
+}

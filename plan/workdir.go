@@ -1,0 +1,200 @@
+package plan
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/selfcage/selfcage/binds"
+	"github.com/selfcage/selfcage/internal/hostfs"
+	"github.com/selfcage/selfcage/internal/refusal"
+	"github.com/selfcage/selfcage/policy"
+	"github.com/selfcage/selfcage/toolchain"
+)
+
+func deletedDir(object string) error {
+	return &refusal.Error{
+		What: "cannot use the working directory", Object: object, Cause: "it was deleted",
+		Hint: "change to a directory that exists", Err: fs.ErrNotExist,
+	}
+}
+
+// workDir makes the working directory visible, read-only unless it was granted, and decides how it is spelled.
+func (b *builder) workDir() error {
+	if b.Dir == "" {
+		return deletedDir("")
+	}
+	if err := b.showWorkDir(); err != nil {
+		return err
+	}
+	b.plan.Dir = b.Dir
+	// The caller's own spelling, where it is the same directory: pwd -L and whatever records $PWD agree with outside.
+	if pwd := b.getenv("PWD"); len(pwd) > 0 && pwd[0] == '/' && pwd != b.Dir {
+		if r, err := b.host.Walk(pwd); err == nil && r.Path == b.Dir {
+			b.links(r.Links, binds.Reason{By: "working directory", Why: "a link on the way to it, by the caller's spelling"})
+			b.plan.Dir = pwd
+		}
+	}
+	return nil
+}
+
+func (b *builder) showWorkDir() error {
+	dir := b.Dir
+	if dir == "/" || b.visible(dir) && !privatePlace(dir) {
+		return nil
+	}
+	if privatePlace(dir) || hostfs.Within(dir, "/proc") || hostfs.Within(dir, "/dev") {
+		if m, ok := binds.Cover(b.plan.Mounts, dir); ok && m.Kind.Bind() {
+			return nil // granted
+		}
+		return &refusal.Error{
+			What: "cannot use the working directory", Object: Quote(dir), Cause: "the cage has its own in that place",
+			Hint: "change to a directory below it, or to another one",
+		}
+	}
+	if why, hidden := b.tooMuch(dir); hidden {
+		b.add(binds.Mount{Kind: binds.Dir, Target: dir, Perm: 0o755, Reason: binds.Reason{
+			By: "working directory", Why: "empty and read-only: " + why}})
+		b.note("the working directory " + Quote(dir) + " is empty and read-only inside: " + why +
+			"; work in a directory below it, or grant paths in it")
+		return nil
+	}
+	root, extra := toolchain.Checkout(b.host, dir)
+	if _, hidden := b.tooMuch(root); hidden {
+		root, extra = dir, nil
+	}
+	why := "read-only unless granted"
+	if root != dir {
+		why = "the checkout it belongs to, read-only unless granted"
+	}
+	b.add(binds.Mount{Kind: binds.ReadOnly, Source: root, Target: root, Reason: binds.Reason{By: "working directory", Why: why}})
+	for _, p := range extra {
+		if !b.visible(p) {
+			b.add(binds.Mount{Kind: binds.ReadOnly, Source: p, Target: p, Reason: binds.Reason{
+				By: "working directory", Why: "the git directory of this worktree: without it git finds no repository"}})
+		}
+	}
+	return nil
+}
+
+// privatePlace says whether the cage has a directory of its own at p.
+func privatePlace(p string) bool {
+	switch p {
+	case "/tmp", "/var/tmp", "/dev/shm", "/run", "/var/run", "/proc", "/dev":
+		return true
+	}
+	return false
+}
+
+// tooMuch says why directory p is not shown by itself, without having been granted: it is the home, above it, a
+// directory of the system's, or holds credentials.
+func (b *builder) tooMuch(p string) (why string, hidden bool) {
+	for _, h := range b.homes {
+		switch {
+		case p == h:
+			return "it is the home", true
+		case hostfs.Within(h, p):
+			return "the home lies below it", true
+		}
+	}
+	return policy.TooBroad(p, b.homes, b.host.Exists)
+}
+
+// findHomes returns the caller's home as HOME and the account have it, as spelled and without links.
+func (b *builder) findHomes() (homes []string) {
+	seen := func(p string) bool {
+		for _, h := range homes {
+			if h == p {
+				return true
+			}
+		}
+		return false
+	}
+	for _, h := range []string{b.getenv("HOME"), b.account().home} {
+		if len(h) < 2 || h[0] != '/' {
+			continue
+		}
+		r, err := b.host.Walk(h)
+		for _, p := range []string{clean(h), r.Path} {
+			if (err == nil || p != r.Path) && p != "/" && !seen(p) {
+				homes = append(homes, p)
+			}
+		}
+	}
+	return homes
+}
+
+// missing is the refusal of a grant whose path cannot be looked at; at is where the look-up stopped.
+func (b *builder) missing(g Grant, at string, err error) error {
+	e := &refusal.Error{What: "cannot grant " + g.By, Object: Quote(g.Path), Err: err}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		e.Cause = Quote(at) + " does not exist"
+		e.Hint = "create it first, or leave it out"
+		if g.Access == binds.ReadWrite {
+			e.Hint = "create it first (mkdir -p for a directory, touch for a file): a grant never creates what it names"
+		}
+	case errors.Is(err, fs.ErrPermission):
+		e.Cause = Quote(at) + " cannot be looked at: permission denied"
+		e.Hint = "check the permissions of the directories on the way"
+	default:
+		e.Cause = Quote(at) + ": " + cause(err)
+	}
+	if g.Access != binds.Device && g.By != "" && g.By[0] != '-' {
+		e.Hint += "; a path that holds ':' can be granted by --read and --write only, not by a variable"
+	}
+	return e
+}
+
+func cause(err error) string {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err.Error()
+	}
+	return err.Error()
+}
+
+// grantable refuses what must never be granted, whoever asks.
+func (b *builder) grantable(g Grant, r hostfs.Resolved) error {
+	refuse := func(why, hint string) error {
+		return &refusal.Error{What: "cannot grant " + g.By, Object: Quote(g.Path), Cause: why, Hint: hint}
+	}
+	if g.Access == binds.Device {
+		if !isChar(r.Info) {
+			return refuse("it is not a character device", "name the device's own node")
+		}
+		return nil
+	}
+	if r.Info.Mode()&fs.ModeDevice != 0 {
+		return refuse("it is a device: a plain bind of it cannot be opened", "use --device")
+	}
+	p := r.Path
+	switch {
+	case hostfs.Within(p, "/proc"), p == "/dev", p == "/run", hostfs.Within(p, "/run/selfcage"):
+		return refuse("the cage has its own in that place", "grant a path below it by its own name, a device by --device")
+	}
+	for _, spelled := range []string{clean(hostfs.Abs(g.Path, b.Dir)), p} {
+		if why, fatal := policy.Forbidden(spelled, b.homes, b.host.Exists); fatal {
+			return refuse(why, "grant the narrowest directory that is needed and holds no credentials")
+		}
+	}
+	return nil
+}
+
+// clean removes doubled slashes, "." and a trailing slash; ".." stays, since what it means depends on links.
+func clean(p string) string {
+	out := make([]byte, 0, len(p))
+	for i := 0; i < len(p); {
+		j := i + 1
+		for j < len(p) && p[j] != '/' {
+			j++
+		}
+		if part := p[i:j]; part != "/" && part != "/." {
+			out = append(out, part...)
+		}
+		i = j
+	}
+	if len(out) == 0 {
+		return "/"
+	}
+	return string(out)
+}

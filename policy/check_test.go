@@ -1,0 +1,70 @@
+package policy
+
+import "testing"
+
+// What a host program says in its Options goes through the same checks.
+func TestValidate(t *testing.T) {
+	in := Settings{
+		Mode:     Entry{" BWRAP", "Options.Mode"},
+		Quiet:    Entry{"", "Options.Quiet"},
+		Writable: []Entry{{"", "Options.Writable"}, {"a,b:c", "Options.Writable"}},
+		Env:      []Entry{{"", "Options.Env"}},
+	}
+	got, err := in.Validate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, got, Settings{Mode: Entry{"bwrap", "Options.Mode"}, Writable: []Entry{{"a,b:c", "Options.Writable"}}})
+	equal(t, in.Mode.Value, " BWRAP")
+
+	_, err = Settings{Mode: Entry{"none", "Options.Mode"}}.Validate()
+	refused(t, err, "Options.Mode", `"none"`, "scrubbed_only")
+}
+
+func TestUnsupported(t *testing.T) {
+	one := func(v string) []Entry { return []Entry{{v, "who"}} }
+	for want, s := range map[string]Settings{
+		"mode landlock needs what a later version brings, who":        {Mode: Entry{"landlock", "who"}},
+		"mode auto needs what a later version brings, who":            {Mode: Entry{"auto", "who"}},
+		"mode enforced needs what a later version brings, who":        {Mode: Entry{"enforced", "who"}},
+		"mode scrubbed_only needs what a later version brings, who":   {Mode: Entry{"scrubbed_only", "who"}},
+		"mode disabled needs what a later version brings, who":        {Mode: Entry{"disabled", "who"}},
+		"network egress needs what a later version brings, who":       {Network: Entry{"egress", "who"}},
+		"hosts a.b:443 needs what a later version brings, who":        {Hosts: one("a.b:443")},
+		"gpu all needs what a later version brings, who":              {GPU: one("all")},
+		"npu all needs what a later version brings, who":              {NPU: one("all")},
+		"cache go needs what a later version brings, who":             {Cache: one("go")},
+		"limit pids=1 needs what a later version brings, who":         {Limit: one("pids=1")},
+		`policy "a b.toml" needs what a later version brings, who`:    {Policy: Entry{"a b.toml", "who"}},
+		"mode auto needs what a later version brings, P_SANDBOX_MODE": {Mode: Entry{"auto", "P_SANDBOX_MODE"}, GPU: one("all")},
+	} {
+		err := s.Unsupported()
+		refused(t, err, want)
+		if err.Error() != want {
+			t.Errorf("got %q, want %q", err, want)
+		}
+	}
+	for _, mode := range []string{"", "off", "bwrap"} {
+		s := Settings{Mode: Entry{mode, "x"}, Network: Entry{"none", "x"}, Bwrap: Entry{"/b", "x"}, Report: Entry{"-", "x"}, Quiet: Entry{"1", "x"},
+			Readable: one("/r"), Writable: one("/w"), Device: one("/dev/fuse"), Env: one("A"), Secret: one("B")}
+		if err := s.Unsupported(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestUnsetSecret(t *testing.T) {
+	s := Settings{Secret: []Entry{{"A", "--secret"}, {"B\n", "--secret"}}}
+	refused(t, s.UnsetSecret([]string{"A=x", "B"}), "--secret", `"B\n"`, "not set")
+	if err := s.UnsetSecret([]string{"A=", "B\n=1"}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestShow(t *testing.T) {
+	for in, want := range map[string]string{"": `""`, "--read": "--read", "a b": `"a b"`, "\xff": `"\xff"`, `a"`: `"a\""`, "é\u202e": `"é\u202e"`, "\x1b": `"\x1b"`} {
+		if got := show(in); got != want {
+			t.Errorf("show(%q) = %s, want %s", in, got, want)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package policy
+
+import "strings"
+
+// credentials are the credential roots below a home: files and directories that must never be granted, neither they
+// nor something in them nor a directory that holds one.
+var credentials = []string{
+	".ssh", ".gnupg", ".aws", ".azure", ".gcloud", ".config/gcloud", ".kube", ".docker", ".config/containers/auth.json",
+	".git-credentials", ".config/git/credentials", ".netrc", ".npmrc", ".yarnrc.yml", ".bunfig.toml",
+	".config/bun/bunfig.toml", ".pypirc", ".config/pip/pip.conf", ".cargo/credentials", ".cargo/credentials.toml",
+	".gem/credentials", ".m2/settings.xml", ".m2/settings-security.xml", ".gradle/gradle.properties",
+	".terraform.d", ".terraformrc", ".vault-token", ".config/gh", ".config/glab-cli", ".config/hub", ".config/op", ".op",
+	".1password", ".password-store", ".local/share/keyrings", ".local/share/kwalletd", ".pki", ".credentials", ".secrets",
+	".keys", ".config/rclone", ".s3cfg", ".boto", ".oci", ".databrickscfg", ".snowflake", ".pgpass", ".my.cnf",
+	".config/sops", ".config/age", ".cache/huggingface/token", ".cache/huggingface/stored_tokens", ".huggingface/token",
+	".modelscope/credentials", ".kaggle/kaggle.json", ".config/wandb", ".ngc", ".claude/.credentials.json",
+	".codex/auth.json", ".gemini", ".config/github-copilot", ".config/google-chrome", ".config/chromium",
+	".config/microsoft-edge", ".config/BraveSoftware", ".config/vivaldi", ".config/opera", ".mozilla",
+	".bash_history", ".zsh_history", ".python_history", ".history",
+}
+
+// systemCredentials are the same for the host itself.
+var systemCredentials = []string{
+	"/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private", "/etc/pki/tls/private", "/etc/ssh",
+	"/run/docker.sock", "/run/docker", "/run/containerd", "/run/podman", "/run/crio", "/run/secrets",
+	"/var/run/docker.sock", "/var/run/docker", "/var/run/containerd", "/var/run/podman", "/var/run/crio", "/var/run/secrets",
+}
+
+// broad are directories that hold everybody's or the host's own affairs.
+var broad = []string{"/", "/etc", "/root", "/boot", "/home", "/var", "/run", "/var/run", "/mnt", "/media", "/srv"}
+
+// Forbidden says whether a grant of the clean absolute path p is refused whoever asks, and why: p is a credential root,
+// lies in one or holds one that exists; p is a home, above one, or another broad root. homes are the caller's home by
+// all its names. exists looks at the host.
+func Forbidden(p string, homes []string, exists func(string) bool) (why string, fatal bool) {
+	for _, h := range homes {
+		if h == p {
+			return "it is the home, which holds credentials", true
+		}
+		if within(h, p) {
+			return "the home, which holds credentials, lies below it", true
+		}
+	}
+	for _, b := range broad[:5] {
+		if p == b && !holdsName(homes, p) {
+			return "it is a broad root that holds more than a run can need", true
+		}
+	}
+	return holdsCredentials(p, homes, exists)
+}
+
+// TooBroad is Forbidden for what nobody asked for: the working directory. It says yes to more.
+func TooBroad(p string, homes []string, exists func(string) bool) (why string, hidden bool) {
+	for _, b := range broad {
+		if p == b {
+			return "it holds more than a run can need", true
+		}
+	}
+	return holdsCredentials(p, homes, exists)
+}
+
+func holdsCredentials(p string, homes []string, exists func(string) bool) (string, bool) {
+	check := func(root string) (string, bool) {
+		switch {
+		case within(p, root):
+			return root + " holds credentials, which are never granted", true
+		case within(root, p) && exists(root):
+			return "it holds credentials (" + root + "), which are never granted", true
+		}
+		return "", false
+	}
+	for _, h := range homes {
+		for _, c := range credentials {
+			if why, fatal := check(h + "/" + c); fatal {
+				return why, true
+			}
+		}
+	}
+	for _, c := range systemCredentials {
+		if why, fatal := check(c); fatal {
+			return why, true
+		}
+	}
+	return "", false
+}
+
+func holdsName(list []string, s string) bool {
+	for _, l := range list {
+		if l == s {
+			return true
+		}
+	}
+	return false
+}
+
+func within(p, dir string) bool {
+	return p == dir || dir == "/" || strings.HasPrefix(p, dir) && p[len(dir)] == '/'
+}

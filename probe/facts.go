@@ -1,0 +1,241 @@
+package probe
+
+import (
+	"encoding/binary"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// host is what is known of the host when a start has failed. The zero value knows nothing: each field may be missing,
+// since /proc may be.
+type host struct {
+	max           map[string]string // user.max_*_namespaces by namespace: "user", "net", …
+	usernsClone   string            // kernel.unprivileged_userns_clone, Debian's own
+	appArmor      string            // kernel.apparmor_restrict_unprivileged_userns, Ubuntu's
+	label         string            // /proc/self/attr/current: AppArmor profile or SELinux context
+	filtered      bool              // a seccomp filter is on this process
+	noNewPrivs    bool
+	ambient       bool // ambient capabilities are set
+	uid           int
+	unmapped      bool   // this process's uid is not mapped in its user namespace
+	container     string // "docker", "podman", …; "" is none that is known
+	mounts        mountFacts
+	setuid        bool // the bwrap in use is setuid
+	kernel        string
+	install       string // how the distribution installs bubblewrap
+	sharedCgroups bool   // /sys/fs/cgroup is visible, so a plan shares the cgroup namespace
+}
+
+// mountFacts is what /proc/self/mountinfo says.
+type mountFacts struct {
+	known        bool
+	chroot       bool     // "/" is no mount point: the kernel refuses user namespaces then
+	initramfs    bool     // "/" is a rootfs, which pivot_root cannot leave
+	overlay      bool     // "/" is an overlay, as in containers
+	proc         bool     // a procfs is at /proc
+	procReadOnly bool     // and it is read-only
+	masks        []string // what is mounted over parts of it
+}
+
+// parseMounts reads mountinfo (proc_pid_mountinfo(5)).
+func parseMounts(data string) mountFacts {
+	var f mountFacts
+	root := false
+	for line := range strings.Lines(data) {
+		before, after, ok := strings.Cut(line, " - ")
+		b, a := strings.Fields(before), strings.Fields(after)
+		if !ok || len(b) < 6 || len(a) < 1 {
+			continue
+		}
+		f.known = true
+		point, options, fstype := b[4], b[5], a[0]
+		switch {
+		case point == "/":
+			root = true
+			f.initramfs = fstype == "rootfs" || fstype == "ramfs"
+			f.overlay = fstype == "overlay"
+		case point == "/proc":
+			f.proc = fstype == "proc"
+			f.procReadOnly = hasOption(options, "ro")
+			f.masks = nil // it covers what was mounted there before
+		case strings.HasPrefix(point, "/proc/") && !permanentlyEmpty(point):
+			f.masks = append(f.masks, unescape(point))
+		}
+	}
+	f.chroot = f.known && !root
+	return f
+}
+
+// permanentlyEmpty says that a mount there hides nothing: the kernel makes these directories for it, and does not count
+// it when it decides whether a fresh /proc would reveal something (mount_too_revealing in fs/namespace.c).
+func permanentlyEmpty(p string) bool {
+	return p == "/proc/sys/fs/binfmt_misc" || p == "/proc/fs/nfsd" || p == "/proc/openprom" || p == "/proc/xen"
+}
+
+func hasOption(options, name string) bool {
+	for o := range strings.SplitSeq(options, ",") {
+		if o == name {
+			return true
+		}
+	}
+	return false
+}
+
+// unescape undoes mountinfo's \040 for space, tab, newline and backslash.
+func unescape(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(n))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// statusField is one line of /proc/self/status.
+func statusField(data, name string) string {
+	for line := range strings.Lines(data) {
+		if v, ok := strings.CutPrefix(line, name+":"); ok {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}
+
+// zero says whether a mask of capabilities is known to be empty, or not known.
+func zero(mask string) bool { return strings.Trim(mask, "0") == "" }
+
+// mapped says whether uid has a meaning outside, by /proc/self/uid_map. An unknown map maps everything.
+func mapped(uidMap string, uid uint32) bool {
+	known := false
+	for line := range strings.Lines(uidMap) {
+		f := strings.Fields(line)
+		if len(f) != 3 {
+			continue
+		}
+		first, err1 := strconv.ParseUint(f[0], 10, 32)
+		count, err2 := strconv.ParseUint(f[2], 10, 32)
+		if err1 != nil || err2 != nil {
+			continue
+		}
+		known = true
+		if uint64(uid) >= first && uint64(uid)-first < count {
+			return true
+		}
+	}
+	return !known
+}
+
+// overflowUID is the uid that unmapped owners have, where root is one of them.
+func overflowUID(uidMap, overflow string) (uint32, bool) {
+	if mapped(uidMap, 0) {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(overflow), 10, 32)
+	return uint32(n), err == nil && n != 0
+}
+
+// containerHints are the signs by which a container shows.
+type containerHints struct {
+	dockerenv, containerenv, kubernetes, flatpak bool
+	manager                                      string // /run/systemd/container
+	cgroup                                       string // /proc/self/cgroup
+	overlay                                      bool   // "/" is one
+	enclosed                                     bool   // a seccomp filter or masks in /proc
+}
+
+// container names what this process runs in, "" for nothing that is known. A file like /.dockerenv alone is no sign:
+// a virtual machine that was made from an image has it too.
+func (h containerHints) container() string {
+	real := h.overlay || h.enclosed
+	switch {
+	case real && h.kubernetes || strings.Contains(h.cgroup, "kubepods"):
+		return "kubernetes"
+	case real && h.containerenv || strings.Contains(h.cgroup, "libpod"):
+		return "podman"
+	case real && h.dockerenv || strings.Contains(h.cgroup, "/docker"):
+		return "docker"
+	case h.flatpak:
+		return "flatpak"
+	case h.manager != "":
+		return printable(strings.TrimSpace(h.manager))
+	case strings.Contains(h.cgroup, "/lxc"):
+		return "lxc"
+	case h.overlay:
+		return "container"
+	}
+	return ""
+}
+
+// parseOptions returns the options that `bwrap --help` lists.
+func parseOptions(help string) map[string]bool {
+	known := make(map[string]bool, 80)
+	for line := range strings.Lines(help) {
+		if f := strings.Fields(line); len(f) > 0 && strings.HasPrefix(f[0], "--") {
+			known[f[0]] = true
+		}
+	}
+	return known
+}
+
+// parseVersion reads `bwrap --version`: "bubblewrap 0.8.0".
+func parseVersion(out string) string {
+	line, _, _ := strings.Cut(out, "\n")
+	f := strings.Fields(line)
+	if len(f) < 2 || f[0] != "bubblewrap" {
+		return ""
+	}
+	return printable(f[1])
+}
+
+// rawLine is the line of bwrap's standard error that says why it ended: it prints that one last.
+func rawLine(stderr string) string {
+	last := ""
+	for line := range strings.Lines(stderr) {
+		line = strings.TrimRight(line, "\r\n")
+		if line != "" && (strings.HasPrefix(line, "bwrap: ") || !strings.HasPrefix(last, "bwrap: ")) {
+			last = line
+		}
+	}
+	if len(last) > maxLine {
+		last = last[:maxLine] + "…"
+	}
+	return printable(last)
+}
+
+// maxLine bounds what is shown of bubblewrap's line, which may hold two paths.
+const maxLine = 1024
+
+// parseInterpreter reads PT_INTERP of a 64-bit little-endian ELF file (elf(5)).
+func parseInterpreter(f io.ReaderAt) string {
+	const interp, headerSize, maxHeaders, maxPath = 3, 56, 256, 4096
+	le := binary.LittleEndian
+	h := make([]byte, 64)
+	if _, err := f.ReadAt(h, 0); err != nil || string(h[:6]) != "\x7fELF\x02\x01" {
+		return ""
+	}
+	offset, size, n := int64(le.Uint64(h[32:])), int64(le.Uint16(h[54:])), int64(le.Uint16(h[56:]))
+	if size < headerSize || n > maxHeaders {
+		return ""
+	}
+	for i := range n {
+		ph := make([]byte, headerSize)
+		if _, err := f.ReadAt(ph, offset+i*size); err != nil {
+			return ""
+		}
+		if length := le.Uint64(ph[32:]); le.Uint32(ph) == interp && length > 1 && length < maxPath {
+			path := make([]byte, length-1) // without the NUL
+			if _, err := f.ReadAt(path, int64(le.Uint64(ph[8:]))); err != nil {
+				return ""
+			}
+			return string(path)
+		}
+	}
+	return ""
+}

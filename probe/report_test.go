@@ -1,0 +1,137 @@
+package probe
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"io/fs"
+
+	"github.com/selfcage/selfcage/internal/hostfs"
+	"github.com/selfcage/selfcage/policy"
+)
+
+func report(b *fakeBwrap, h host) Report {
+	return Report{withModes(examine(b.run, "/usr/bin/bwrap", h))}
+}
+
+func states(r Report) string {
+	var s []string
+	for _, row := range r.Rows {
+		if row.State != OK && row.State != NotYet {
+			s = append(s, row.ID+"="+string(row.State))
+		}
+	}
+	return strings.Join(s, " ")
+}
+
+func TestExamine(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		bwrap  fakeBwrap
+		host   host
+		states string
+		can    bool
+	}{
+		{"healthy", fakeBwrap{}, host{}, "", true},
+		{"case 2: no fresh /proc", fakeBwrap{refuse: with("--proc")}, host{}, "proc=refused mode.bwrap=refused", false},
+		{"no network namespace: the usual run shares it", fakeBwrap{refuse: with("--unshare-net")}, host{}, "ns.net=refused", true},
+		{"no cgroup namespace, host's tree visible", fakeBwrap{refuse: with("--unshare-cgroup")}, host{sharedCgroups: true}, "ns.cgroup=refused", true},
+		{"no cgroup namespace, host's tree not visible", fakeBwrap{refuse: with("--unshare-cgroup")}, host{}, "ns.cgroup=refused mode.bwrap=refused", false},
+		{"no pid namespace", fakeBwrap{refuse: with("--unshare-pid")}, host{}, "ns.pid=refused proc=unknown mode.bwrap=refused", false},
+		{"no seccomp", fakeBwrap{refuse: with("--seccomp")}, host{}, "seccomp=refused mode.bwrap=refused", false},
+		{"case 1: no user namespace", fakeBwrap{refuse: with("--unshare-user")}, host{},
+			"ns.user=refused ns.pid=unknown ns.ipc=unknown ns.uts=unknown ns.cgroup=unknown ns.net=unknown proc=unknown dev=unknown seccomp=unknown mode.bwrap=refused", false},
+		{"case 4: too old", fakeBwrap{help: []string{"--bind"}}, host{},
+			"options=refused ns.user=unknown ns.pid=unknown ns.ipc=unknown ns.uts=unknown ns.cgroup=unknown ns.net=unknown proc=unknown dev=unknown seccomp=unknown mode.bwrap=refused", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := report(&c.bwrap, c.host)
+			if got := states(r); got != c.states {
+				t.Errorf("got  %s\nwant %s", got, c.states)
+			}
+			if r.CanRun(policy.Bwrap) != c.can {
+				t.Errorf("CanRun(bwrap) is %v", !c.can)
+			}
+			for _, m := range policy.Modes() {
+				if m := policy.Mode(m); m != policy.Bwrap && r.CanRun(m) != (m == policy.Off) {
+					t.Errorf("CanRun(%s) is %v", m, r.CanRun(m))
+				}
+			}
+			if r.CanRun("") || r.CanRun("bogus") {
+				t.Error("a mode that is none can run")
+			}
+		})
+	}
+}
+
+func TestText(t *testing.T) {
+	got := report(&fakeBwrap{refuse: with("--proc")}, masked("docker")).Text()
+	const want = `ok                   bubblewrap            /usr/bin/bwrap, version 0.8.0
+ok                   bubblewrap's options
+ok                   user namespace
+ok                   pid namespace
+ok                   ipc namespace
+ok                   uts namespace
+ok                   cgroup namespace
+ok                   network namespace
+refused              fresh /proc           refused (bwrap: refused): the cause is not known; this process runs in a container (docker)
+                     hint: look for a denial in the kernel's log (dmesg, journalctl -k, ausearch -m avc) at this moment
+ok                   fresh /dev
+ok                   seccomp filter
+ok                   mode off              no cage
+refused              mode bwrap            cannot run: fresh /proc
+not-in-this-version  mode landlock
+not-in-this-version  mode auto
+not-in-this-version  mode enforced
+not-in-this-version  mode scrubbed_only
+not-in-this-version  mode disabled
+`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Programs read these names.
+func TestJSON(t *testing.T) {
+	b, err := Report{Rows: []Row{{ID: "proc", Name: "fresh /proc", State: Refused, Required: true, Detail: "d", Hint: "h"}, {ID: "x", State: OK}}}.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v map[string][]map[string]any
+	if err := json.Unmarshal(b, &v); err != nil {
+		t.Fatal(err)
+	}
+	first, second := v["rows"][0], v["rows"][1]
+	for k, want := range map[string]any{"id": "proc", "name": "fresh /proc", "state": "refused", "required": true, "detail": "d", "hint": "h"} {
+		if first[k] != want {
+			t.Errorf("%s is %v", k, first[k])
+		}
+	}
+	if _, ok := second["hint"]; ok || len(second) != 4 {
+		t.Errorf("second row: %v", second)
+	}
+}
+
+func TestResolvRow(t *testing.T) {
+	link := func(text string) *fstest.MapFile {
+		return &fstest.MapFile{Mode: fs.ModeSymlink | 0o777, Data: []byte(text)}
+	}
+	for _, c := range []struct {
+		name   string
+		files  fstest.MapFS
+		state  State
+		detail string
+	}{
+		{"a file", fstest.MapFS{"etc/resolv.conf": {}}, OK, ""},
+		{"a link", fstest.MapFS{"etc/resolv.conf": link("../run/systemd/resolve/stub-resolv.conf"), "run/systemd/resolve/stub-resolv.conf": {}}, OK, "/run/systemd/resolve/stub-resolv.conf"},
+		{"case 10: a link that leads nowhere", fstest.MapFS{"etc/resolv.conf": link("../run/systemd/resolve/stub-resolv.conf")}, Warning, "leads nowhere"},
+		{"missing", fstest.MapFS{}, Warning, "not there"},
+	} {
+		row := resolvRow(hostfs.New(c.files))
+		if row.State != c.state || !strings.Contains(row.Detail, c.detail) || row.Required {
+			t.Errorf("%s: %+v", c.name, row)
+		}
+	}
+}

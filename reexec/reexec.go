@@ -1,0 +1,93 @@
+// Package reexec puts a program into a cage of its own with one line at the top of main:
+//
+//	func main() {
+//		reexec.Init(reexec.Options{Name: "hyperloom"})
+//		...
+//	}
+//
+// HYPERLOOM_SANDBOX_MODE=bwrap hyperloom … then runs the whole program, and everything it ever starts, inside
+// bubblewrap. Without the variable Init looks two variables up and returns.
+//
+// # What runs outside
+//
+// Go runs the init functions and package variables of every imported package before main: once outside the cage, and
+// again inside. Goroutines, listeners, locks and temporary files made there stay outside, with the process that
+// supervises the cage.
+//
+// # Limitations
+//
+// The cage is an isolation boundary, not a defence against an exploit of the kernel. SIGSTOP sent to the supervisor's
+// process id alone does not stop the program. getpgrp(2) is 0 inside when the group's leader is outside, tty(1) prints
+// /dev/console, and a program that closes its standard output early does not give its reader an end of file before it
+// ends. It confines on Linux on amd64 and arm64; elsewhere off works and every other mode fails.
+package reexec
+
+import (
+	"os"
+
+	"github.com/selfcage/selfcage/internal/launch"
+	"github.com/selfcage/selfcage/internal/refusal"
+	"github.com/selfcage/selfcage/internal/start"
+	"github.com/selfcage/selfcage/policy"
+)
+
+// Options is what a host program says about its own cage. The zero value reads SANDBOX_* and asks for nothing.
+// Variables are stronger than scalars here, and lists add up.
+type Options struct {
+	Name string // prefix of the variables: "hyperloom" reads HYPERLOOM_SANDBOX_*
+
+	Mode     string   // "bwrap" cages every run that no variable says otherwise about; empty is off
+	Readable []string // paths to read, absolute or relative to the working directory
+	Writable []string // paths to read and write
+	Network  string   // "shared" or "none"; empty is shared
+	Device   []string // character devices by path
+	Env      []string // names of variables to let through although scrubbing would drop them
+	Secret   []string // names of secret variables to let through
+	Bwrap    string   // absolute path of a trusted bubblewrap
+	Report   string   // file to write the report to, or "-" for standard error
+	Quiet    bool     // no start notes
+}
+
+// Error is how a cage is refused: what was refused, the object, the cause and a hint.
+type Error = refusal.Error
+
+// Init returns at once when nobody asked for a cage, and when the program is already inside. Otherwise it starts the
+// program again inside and never returns: the process ends as the one inside ended. When the cage cannot be made it
+// prints why and ends the process with status 125; the program is not run.
+//
+// It must be called before anything else in main, from the main goroutine.
+func Init(o Options) {
+	prefix := policy.Prefix(o.Name)
+	if o.Mode == "" && os.Getenv(prefix+"MODE") == "" && os.Getenv(prefix+"POLICY") == "" {
+		return
+	}
+	p := start.Program{Name: o.Name, Options: o.settings(), Operands: 1}
+	if err := p.Enter(); err != nil {
+		p.Fail(err)
+	}
+}
+
+// Inside reports whether this process is in a cage of this package's. The kernel says so, not a variable.
+func Inside() bool { return launch.Inside() }
+
+func (o Options) settings() (s policy.Settings) {
+	one := func(name, value string) policy.Entry {
+		if value == "" {
+			return policy.Entry{}
+		}
+		return policy.Entry{Value: value, By: "Options." + name}
+	}
+	list := func(name string, values []string) (es []policy.Entry) {
+		for _, v := range values {
+			es = append(es, policy.Entry{Value: v, By: "Options." + name})
+		}
+		return es
+	}
+	s.Mode, s.Network, s.Bwrap, s.Report = one("Mode", o.Mode), one("Network", o.Network), one("Bwrap", o.Bwrap), one("Report", o.Report)
+	if o.Quiet {
+		s.Quiet = one("Quiet", "1")
+	}
+	s.Readable, s.Writable, s.Device = list("Readable", o.Readable), list("Writable", o.Writable), list("Device", o.Device)
+	s.Env, s.Secret = list("Env", o.Env), list("Secret", o.Secret)
+	return s
+}
