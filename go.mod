@@ -6,3 +6,5 @@ require (
 	golang.org/x/net v0.33.0
 	golang.org/x/sys v0.30.0
 )
+
+require github.com/alecthomas/kong v1.6.0

@@ -26,6 +26,7 @@ func Build(f Facts, r Request) (*Plan, error) {
 	b.plan.Name = r.Name
 	b.plan.Args = f.Args
 	b.plan.Filter = r.Filter
+	b.plan.Outside = f.Outside
 	b.homes = b.findHomes()
 	b.runtime()
 	b.accounts()
@@ -35,7 +36,7 @@ func Build(f Facts, r Request) (*Plan, error) {
 	}
 	b.plan.Namespaces = Namespaces{ShareNet: !r.NoNet, ShareCgroup: b.host.Exists("/sys/fs/cgroup")}
 	b.descriptors()
-	for _, step := range []func() error{b.grants, b.program, b.workDir, b.environment} {
+	for _, step := range []func() error{b.grants, b.program, b.workDir, b.runs, b.environment} {
 		if err := step(); err != nil {
 			return nil, err
 		}

@@ -12,6 +12,12 @@ import (
 // argument and no content of a file.
 func (p *Plan) JSON() []byte {
 	var w jsonw.Writer
+	p.WriteJSON(&w)
+	return append(w.Bytes(), '\n')
+}
+
+// WriteJSON writes the plan as one value of a larger document.
+func (p *Plan) WriteJSON(w *jsonw.Writer) {
 	w.Open('{')
 	w.Key("version")
 	w.Int(1)
@@ -21,25 +27,30 @@ func (p *Plan) JSON() []byte {
 	w.Pair("dir", p.Dir)
 	w.Key("namespaces")
 	w.Open('{')
-	for _, n := range p.Namespaces.list() {
-		w.Pair(n.name, n.word)
+	for _, n := range p.Namespaces.List() {
+		w.Pair(n.Name, n.Word)
+	}
+	w.Close('}')
+	w.Key("outside_namespaces")
+	w.Open('{')
+	for _, n := range p.Outside {
+		w.Pair(n.Name, n.Word)
 	}
 	w.Close('}')
 	w.Key("seccomp_instructions")
 	w.Int(int64(len(p.Filter) / sockFilterSize))
-	rows(&w, "mounts", p.Mounts, jsonMount)
-	rows(&w, "env", p.Env, func(w *jsonw.Writer, v Var) { named(w, v.Name, v.Reason) })
-	rows(&w, "descriptors", p.FDs, func(w *jsonw.Writer, f FD) { named(w, strconv.Itoa(f.N), f.Reason) })
+	rows(w, "mounts", p.Mounts, jsonMount)
+	rows(w, "env", p.Env, func(w *jsonw.Writer, v Var) { named(w, v.Name, v.Reason) })
+	rows(w, "descriptors", p.FDs, func(w *jsonw.Writer, f FD) { named(w, strconv.Itoa(f.N), f.Reason) })
 	w.Key("env_dropped")
 	w.Open('[')
 	for _, d := range p.Dropped {
-		row(&w, func() { named(&w, d.Name, binds.Reason{Why: d.Rule}) })
+		row(w, func() { named(w, d.Name, binds.Reason{Why: d.Rule}) })
 	}
 	w.Close(']')
-	rows(&w, "omitted", p.Omitted, func(w *jsonw.Writer, o Omission) { named(w, o.What, binds.Reason{Why: o.Why}) })
-	rows(&w, "notes", p.Notes, func(w *jsonw.Writer, n string) { w.Pair("text", n) })
+	rows(w, "omitted", p.Omitted, func(w *jsonw.Writer, o Omission) { named(w, o.What, binds.Reason{Why: o.Why}) })
+	rows(w, "notes", p.Notes, func(w *jsonw.Writer, n string) { w.Pair("text", n) })
 	w.Close('}')
-	return append(w.Bytes(), '\n')
 }
 
 // rows writes an array of objects, one a line.
@@ -84,17 +95,23 @@ func jsonMount(w *jsonw.Writer, m binds.Mount) {
 // sockFilterSize is the size of struct sock_filter of linux/filter.h in bytes.
 const sockFilterSize = 8
 
-type namespace struct{ name, word string }
+// Namespace is one of a cage's namespaces; Word is "own" or "shared".
+type Namespace struct{ Name, Word string }
 
-// list names each namespace and whether the cage has its own.
-func (n Namespaces) list() []namespace {
+// NamespaceFiles names each namespace's file in /proc/PID/ns.
+var NamespaceFiles = []Namespace{
+	{"user", "user"}, {"mount", "mnt"}, {"pid", "pid"}, {"ipc", "ipc"}, {"uts", "uts"}, {"network", "net"}, {"cgroup", "cgroup"},
+}
+
+// List names each namespace.
+func (n Namespaces) List() []Namespace {
 	word := func(shared bool) string {
 		if shared {
 			return "shared"
 		}
 		return "own"
 	}
-	return []namespace{
+	return []Namespace{
 		{"user", "own"}, {"mount", "own"}, {"pid", "own"}, {"ipc", "own"}, {"uts", "own"},
 		{"network", word(n.ShareNet)}, {"cgroup", word(n.ShareCgroup)},
 	}

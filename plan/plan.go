@@ -29,15 +29,15 @@ type Grant struct {
 
 // Request is what was asked for.
 type Request struct {
-	Name     string // of the host program, for messages
-	Prefix   string // of its variables, "SANDBOX_"
-	Grants   []Grant
-	NoNet    bool
-	Allow    []string // names of variables to let through although they would be dropped
-	Secret   []string // names of secrets to let through
-	Rewrite  []Var    // variables that get another value inside, since their paths were relative
-	Filter   []byte   // seccomp program, as struct sock_filter[]
-	FullArgs bool     // for explain: list the command whole
+	Name    string // of the host program, for messages
+	Prefix  string // of its variables, "SANDBOX_"
+	Grants  []Grant
+	NoNet   bool
+	Allow   []string // names of variables to let through although they would be dropped
+	Secret  []string // names of secrets to let through
+	Rewrite []Var    // variables that get another value inside, since their paths were relative
+	Filter  []byte   // seccomp program, as struct sock_filter[]
+	Runs    string   // a command that the program executes inside: it must be the one it would be outside
 }
 
 // Facts is what Build may know of the host and of this start.
@@ -49,6 +49,7 @@ type Facts struct {
 	Dir      string // working directory without links; "" when it is gone
 	Exe      Exe
 	UID, GID int
+	Outside  []Namespace // the caller's own namespaces: Word is what /proc/self/ns says
 }
 
 // Exe is the running executable.
@@ -87,6 +88,7 @@ type Plan struct {
 	Env        []Var         // the whole environment, sorted by name
 	Dropped    []env.Dropped // variables that were left out
 	Namespaces Namespaces
+	Outside    []Namespace // the namespaces outside, by which a process inside can tell that it has its own
 	FDs        []FD
 	Filter     []byte   // seccomp program
 	Dir        string   // working directory inside, as the caller spells it

@@ -80,6 +80,37 @@ func (b *builder) invokedAs(argv0 string) (string, bool) {
 	return "", false
 }
 
+// runs makes the command visible that the program is there to execute. It is looked up as outside: were its file not
+// there, the next one of that name in PATH would run, and nobody would know.
+func (b *builder) runs() error {
+	name := b.req.Runs
+	if name == "" {
+		return nil
+	}
+	candidates := []string{hostfs.Abs(name, b.Dir)}
+	if !strings.Contains(name, "/") {
+		candidates = candidates[:0]
+		for _, dir := range strings.Split(b.getenv("PATH"), ":") {
+			if strings.HasPrefix(dir, "/") {
+				candidates = append(candidates, strings.TrimRight(dir, "/")+"/"+name)
+			}
+		}
+	}
+	for _, p := range candidates {
+		r, err := b.host.Walk(p)
+		if err != nil || !executable(r.Info) {
+			continue
+		}
+		if !b.visible(p) {
+			why := binds.Reason{By: "command", Why: "what is run"}
+			b.links(r.Links, binds.Reason{By: "command", Why: "a link on the way to what is run"})
+			b.add(binds.Mount{Kind: binds.ReadOnly, Source: r.Path, Target: r.Path, Reason: why})
+		}
+		return nil
+	}
+	return nil // not found outside either: the one who executes it says so
+}
+
 func executable(fi fs.FileInfo) bool { return fi.Mode().IsRegular() && fi.Mode().Perm()&0o111 != 0 }
 
 // sameFile says whether p leads to the executable, and makes the links on the way visible if it does.

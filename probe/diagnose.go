@@ -1,7 +1,7 @@
 package probe
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/selfcage/selfcage/binds"
@@ -62,24 +62,24 @@ func (o observations) ended() *refusal.Error {
 	const hint = "run it without the sandbox mode to see whether an init function of the program or of one of its packages ends it"
 	switch {
 	case f.Signaled && !f.Program:
-		return refused("bubblewrap", fmt.Sprintf("killed by signal %d, and every step of the set-up works now%s", f.Status, unconfined),
+		return refused("bubblewrap", "killed by signal "+strconv.Itoa(f.Status)+", and every step of the set-up works now"+unconfined,
 			"look into the kernel's log for the memory limit, or for who sent it; then start it again")
 	case f.Program || f.Signaled || f.Status != 1: // bubblewrap's own failures are status 1, all of them
-		return refused("", "the program ended in its own initialisation ("+howEnded(f)+"), inside the cage and before reexec.Init", hint)
+		return refused("", "the program ended in its own initialisation ("+howEnded(f)+"), inside the cage, before reexec.Init let it go on; nothing was run unconfined", hint)
 	}
 	// Status 1 is bubblewrap's and many a program's.
 	return refused("", "every step of the set-up works now: either a passing fault, or the program ended in its own "+
-		"initialisation with status 1, inside the cage; bubblewrap's line above, if there is one, tells; not run unconfined", "start it again; if it stays, "+hint)
+		"initialisation with status 1, inside the cage; bubblewrap's line above, if there is one, tells; nothing was run unconfined", "start it again; if it stays, "+hint)
 }
 
 func howEnded(f Failure) string {
 	switch {
 	case f.Signaled:
-		return fmt.Sprintf("signal %d", f.Status)
+		return "signal " + strconv.Itoa(f.Status)
 	case f.Status > 128 && f.Status <= 128+64: // what bubblewrap makes of a signal
-		return fmt.Sprintf("status %d, perhaps signal %d", f.Status, f.Status-128)
+		return "status " + strconv.Itoa(f.Status) + ", perhaps signal " + strconv.Itoa(f.Status-128)
 	}
-	return fmt.Sprintf("status %d", f.Status)
+	return "status " + strconv.Itoa(f.Status)
 }
 
 // rule knows one cause. The first one that applies is taken, so the certain ones come first.
@@ -154,7 +154,7 @@ func tooOld(o *observations) (advice, bool) {
 	if o.version == "" {
 		version = "the version"
 	}
-	return advice{fmt.Sprintf("too old: %s at %s lacks %s; bubblewrap %s or newer is needed", version, plan.Quote(o.bwrap), missing, leastVersion),
+	return advice{"too old: " + version + " at " + plan.Quote(o.bwrap) + " lacks " + missing + "; bubblewrap " + leastVersion + " or newer is needed",
 		"upgrade it (" + o.host.install + "), or name a newer one with --bwrap or the variable …_BWRAP"}, true
 }
 
@@ -168,7 +168,7 @@ func hung(o *observations) (advice, bool) {
 }
 
 func killed(o *observations) (advice, bool) {
-	a := advice{fmt.Sprintf("bubblewrap was killed by signal %d", o.finding.signal), "look into the kernel's log for who sent it"}
+	a := advice{"bubblewrap was killed by signal " + strconv.Itoa(o.finding.signal), "look into the kernel's log for who sent it"}
 	if o.finding.signal == sigsys {
 		a.cause += ", SIGSYS: a seccomp filter around this process kills what makes namespaces"
 		a.hint = "allow clone, unshare, mount, umount2 and pivot_root in that filter"
@@ -249,7 +249,7 @@ func chrooted(o *observations) (advice, bool) {
 }
 
 func unmapped(o *observations) (advice, bool) {
-	return advice{fmt.Sprintf("this process's uid %d is not mapped in the user namespace it is in", o.host.uid),
+	return advice{"this process's uid " + strconv.Itoa(o.host.uid) + " is not mapped in the user namespace it is in",
 			"start it in a user namespace that maps its uid and gid (unshare --map-current-user)"},
 		o.host.unmapped && o.finding.step.namespace() && o.finding.denied()
 }
@@ -355,7 +355,7 @@ func maskedProc(o *observations) (advice, bool) {
 	case "kubernetes":
 		unmask = "securityContext.procMount: Unmasked, with hostUsers: false"
 	default:
-		unmask += ", or start the container unmasked: docker --security-opt systempaths=unconfined, podman --security-opt unmask=ALL, Kubernetes procMount: Unmasked"
+		unmask += ", or, in a systemd unit, set ProtectKernelTunables=no and ProcSubset=all; start a container unmasked: docker --security-opt systempaths=unconfined, podman --security-opt unmask=ALL, Kubernetes procMount: Unmasked"
 	}
 	return advice{cause, unmask}, true
 }
@@ -366,7 +366,7 @@ func some(list []string) string {
 	var s []string
 	for i, l := range list {
 		if i == few {
-			return strings.Join(s, ", ") + fmt.Sprintf(" and %d more", len(list)-few)
+			return strings.Join(s, ", ") + " and " + strconv.Itoa(len(list)-few) + " more"
 		}
 		s = append(s, plan.Quote(l))
 	}
@@ -435,7 +435,7 @@ func mountFailed(o *observations) (advice, bool) {
 	asked := ", asked for by " + by + ","
 	switch source := f.has("Can't find source path"); {
 	case source && f.has("Permission denied"):
-		return advice{"the path" + asked + fmt.Sprintf(" cannot be reached as uid %d", o.host.uid) + rootless(o.host.uid),
+		return advice{"the path" + asked + " cannot be reached as uid " + strconv.Itoa(o.host.uid) + rootless(o.host.uid),
 			"make each directory on the way searchable for this user, or take it out of " + by}, true
 	case source && f.has("No such file"):
 		return advice{"the path" + asked + " is not there any more", "create it, or take it out of " + by}, true

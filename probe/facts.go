@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"encoding/binary"
 	"io"
 	"strconv"
 	"strings"
@@ -147,13 +146,13 @@ type containerHints struct {
 	manager                                      string // /run/systemd/container
 	cgroup                                       string // /proc/self/cgroup
 	overlay                                      bool   // "/" is one
-	enclosed                                     bool   // a seccomp filter or masks in /proc
+	filtered                                     bool   // a seccomp filter is on this process
 }
 
 // container names what this process runs in, "" for nothing that is known. A file like /.dockerenv alone is no sign:
 // a virtual machine that was made from an image has it too.
 func (h containerHints) container() string {
-	real := h.overlay || h.enclosed
+	real := h.overlay || h.filtered
 	switch {
 	case real && h.kubernetes || strings.Contains(h.cgroup, "kubepods"):
 		return "kubernetes"
@@ -194,6 +193,9 @@ func parseVersion(out string) string {
 	return printable(f[1])
 }
 
+// maxLine bounds what is shown of bubblewrap's line, which may hold two paths.
+const maxLine = 1024
+
 // rawLine is the line of bwrap's standard error that says why it ended: it prints that one last.
 func rawLine(stderr string) string {
 	last := ""
@@ -209,33 +211,36 @@ func rawLine(stderr string) string {
 	return printable(last)
 }
 
-// maxLine bounds what is shown of bubblewrap's line, which may hold two paths.
-const maxLine = 1024
-
 // parseInterpreter reads PT_INTERP of a 64-bit little-endian ELF file (elf(5)).
 func parseInterpreter(f io.ReaderAt) string {
 	const interp, headerSize, maxHeaders, maxPath = 3, 56, 256, 4096
-	le := binary.LittleEndian
 	h := make([]byte, 64)
 	if _, err := f.ReadAt(h, 0); err != nil || string(h[:6]) != "\x7fELF\x02\x01" {
 		return ""
 	}
-	offset, size, n := int64(le.Uint64(h[32:])), int64(le.Uint16(h[54:])), int64(le.Uint16(h[56:]))
+	offset, size, n := little(h[32:40]), little(h[54:56]), little(h[56:58])
 	if size < headerSize || n > maxHeaders {
 		return ""
 	}
 	for i := range n {
 		ph := make([]byte, headerSize)
-		if _, err := f.ReadAt(ph, offset+i*size); err != nil {
+		if _, err := f.ReadAt(ph, int64(offset+i*size)); err != nil {
 			return ""
 		}
-		if length := le.Uint64(ph[32:]); le.Uint32(ph) == interp && length > 1 && length < maxPath {
+		if length := little(ph[32:40]); little(ph[:4]) == interp && length > 1 && length < maxPath {
 			path := make([]byte, length-1) // without the NUL
-			if _, err := f.ReadAt(path, int64(le.Uint64(ph[8:]))); err != nil {
+			if _, err := f.ReadAt(path, int64(little(ph[8:16]))); err != nil {
 				return ""
 			}
 			return string(path)
 		}
 	}
 	return ""
+}
+
+func little(b []byte) (n uint64) {
+	for i, c := range b {
+		n |= uint64(c) << (8 * i)
+	}
+	return n
 }

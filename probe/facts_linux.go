@@ -59,7 +59,7 @@ func readHost(bwrap string) host {
 		manager:      line("/run/systemd/container"),
 		cgroup:       readFile("/proc/self/cgroup"),
 		overlay:      h.mounts.overlay,
-		enclosed:     h.filtered || len(h.mounts.masks) > 0,
+		filtered:     h.filtered,
 	}.container()
 	if fi, err := os.Stat(bwrap); err == nil {
 		h.setuid = fi.Mode()&os.ModeSetuid != 0

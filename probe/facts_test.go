@@ -63,9 +63,9 @@ func TestContainer(t *testing.T) {
 		{containerHints{}, ""},
 		{containerHints{dockerenv: true}, ""}, // a virtual machine made from an image
 		{containerHints{dockerenv: true, overlay: true}, "docker"},
-		{containerHints{dockerenv: true, kubernetes: true, enclosed: true}, "kubernetes"},
+		{containerHints{dockerenv: true, kubernetes: true, filtered: true}, "kubernetes"},
 		{containerHints{cgroup: "12:cpu:/kubepods/burstable/x\n"}, "kubernetes"},
-		{containerHints{containerenv: true, enclosed: true}, "podman"},
+		{containerHints{containerenv: true, filtered: true}, "podman"},
 		{containerHints{manager: "systemd-nspawn\n"}, "systemd-nspawn"},
 		{containerHints{overlay: true}, "container"},
 	} {

@@ -1,10 +1,10 @@
 package probe
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/selfcage/selfcage/internal/hostfs"
+	"github.com/selfcage/selfcage/internal/jsonw"
 	"github.com/selfcage/selfcage/internal/refusal"
 	"github.com/selfcage/selfcage/plan"
 	"github.com/selfcage/selfcage/policy"
@@ -22,19 +22,19 @@ const (
 	NotYet  State = "not-in-this-version"
 )
 
-// Row is one thing that was asked of the host. The JSON names are stable.
+// Row is one thing that was asked of the host. The IDs are stable.
 type Row struct {
-	ID       string `json:"id"`       // stable: "bwrap", "options", "ns.user" … "proc", "dev", "seccomp", "resolv.conf", "kernel", "mode.bwrap" …
-	Name     string `json:"name"`     // for people
-	State    State  `json:"state"`    //
-	Required bool   `json:"required"` // a run in mode bwrap without further wishes needs it
-	Detail   string `json:"detail,omitempty"`
-	Hint     string `json:"hint,omitempty"` // what would help, the narrowest remedy first
+	ID       string // "bwrap", "options", "ns.user" …, "proc", "dev", "seccomp", "resolv.conf", "kernel", "mode.bwrap" …
+	Name     string // for people
+	State    State
+	Required bool   // a run in mode bwrap without further wishes needs it
+	Detail   string // what was found
+	Hint     string // what would help, the narrowest remedy first
 }
 
 // Report is what this host can enforce. One row for each mode says whether a run in it can start.
 type Report struct {
-	Rows []Row `json:"rows"`
+	Rows []Row
 }
 
 // Row returns the row with an ID.
@@ -108,10 +108,27 @@ func (r Report) Text() string {
 func pad(s string, w int) string { return s + strings.Repeat(" ", w-len(s)) }
 
 // JSON is the report for programs: {"rows": [{"id", "name", "state", "required", "detail", "hint"}]}, the last two only
-// where there is something to say.
-func (r Report) JSON() ([]byte, error) {
-	b, err := json.MarshalIndent(r, "", "  ")
-	return append(b, '\n'), err
+// where there is something to say. A detail or hint that is not UTF-8 is {"bytes": "<base64>"}.
+func (r Report) JSON() []byte {
+	var w jsonw.Writer
+	w.Open('{')
+	w.Key("rows")
+	w.Open('[')
+	for _, row := range r.Rows {
+		w.Line()
+		w.Open('{')
+		w.Pair("id", row.ID)
+		w.Pair("name", row.Name)
+		w.Pair("state", string(row.State))
+		w.Key("required")
+		w.Bool(row.Required)
+		w.Pair("detail", row.Detail)
+		w.Pair("hint", row.Hint)
+		w.Close('}')
+	}
+	w.Close(']')
+	w.Close('}')
+	return append(w.Bytes(), '\n')
 }
 
 // question is one row that bubblewrap answers.

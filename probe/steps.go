@@ -1,9 +1,9 @@
 package probe
 
 import (
-	"encoding/binary"
 	"os"
-	"sort"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -115,22 +115,13 @@ const nowhere = "/dev/null/selfcage"
 func failed(s step, r result, command string, ends ...string) (finding, bool) {
 	line := rawLine(r.err)
 	rest, complete := strings.CutPrefix(line, "bwrap: execvp "+printable(command)+": ")
-	if complete && !r.timedOut && r.signal == 0 && (len(ends) == 0 || contains(ends, rest)) {
+	if complete && !r.timedOut && r.signal == 0 && (len(ends) == 0 || slices.Contains(ends, rest)) {
 		return finding{}, false
 	}
 	if r.fault != nil {
 		line = printable(r.fault.Error())
 	}
 	return finding{s, line, r.timedOut, r.signal}, true
-}
-
-func contains(list []string, s string) bool {
-	for _, l := range list {
-		if l == s {
-			return true
-		}
-	}
-	return false
 }
 
 // bisect finds the first step of p's start that fails.
@@ -233,14 +224,17 @@ func firstMount(run runner, q plan.Plan) (f finding, k int) {
 	if !bad {
 		return finding{}, 0
 	}
-	// Mounts are made in order, so once one fails every longer prefix does.
-	k = sort.Search(len(all), func(k int) bool {
-		g, bad := prefix(k)
-		if bad {
-			f = g
+	// Mounts are made in order, so once one fails every longer prefix does. Between good and k, which fails, the first
+	// that fails is found; -1 stands for nothing at all.
+	good, k := -1, len(all)
+	for k-good > 1 {
+		half := good + (k-good)/2
+		if g, bad := prefix(half); bad {
+			f, k = g, half
+		} else {
+			good = half
 		}
-		return bad
-	})
+	}
 	return f, k
 }
 
@@ -295,7 +289,7 @@ func neededBy(p *plan.Plan) []string {
 	}
 	var needed []string
 	for _, a := range append(options(&q), "--setenv", "--args") {
-		if strings.HasPrefix(a, "--") && !contains(needed, a) {
+		if strings.HasPrefix(a, "--") && !slices.Contains(needed, a) {
 			needed = append(needed, a)
 		}
 	}
@@ -311,9 +305,12 @@ func everyOption() *plan.Plan {
 	return p
 }
 
-// allowAll is the shortest seccomp program, BPF_RET|BPF_K SECCOMP_RET_ALLOW: the probe is whether one can be loaded.
+// allowAll is the shortest seccomp program: whether one can be loaded is the question. It is one struct sock_filter, in
+// the byte order of the machine: BPF_RET|BPF_K with SECCOMP_RET_ALLOW.
 func allowAll() []byte {
-	const retK, allow = 0x06, 0x7fff0000
-	b := binary.NativeEndian.AppendUint16(nil, retK)
-	return binary.NativeEndian.AppendUint32(append(b, 0, 0), allow)
+	switch runtime.GOARCH {
+	case "s390x", "ppc64", "mips", "mips64":
+		return []byte{0, 6, 0, 0, 0x7f, 0xff, 0, 0}
+	}
+	return []byte{6, 0, 0, 0, 0, 0, 0xff, 0x7f}
 }

@@ -2,8 +2,8 @@ package probe
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
+	"strconv"
 	"strings"
 
 	"github.com/selfcage/selfcage/internal/hostfs"
@@ -140,7 +140,7 @@ func (j *judge) resolve(p string) (string, error) {
 // still not rename or replace what is not theirs, so there the entry's owner decides.
 func (j *judge) directory(p, dir string, n, e node) error {
 	if !j.owner(n) {
-		return j.refuse(p, fmt.Sprintf("not trusted: its directory %s is owned by uid %d, who can replace it", plan.Quote(dir), n.uid), j.remedy())
+		return j.refuse(p, "not trusted: its directory "+plan.Quote(dir)+" is owned by uid "+decimal(n.uid)+", who can replace it", j.remedy())
 	}
 	if n.mode.Perm()&0o022 == 0 {
 		return nil
@@ -148,7 +148,7 @@ func (j *judge) directory(p, dir string, n, e node) error {
 	if n.mode&fs.ModeSticky != 0 && j.owner(e) {
 		return nil
 	}
-	return j.refuse(p, fmt.Sprintf("not trusted: its directory %s has mode %s, so others can replace it", plan.Quote(dir), octal(n.mode)),
+	return j.refuse(p, "not trusted: its directory "+plan.Quote(dir)+" has mode "+octal(n.mode)+", so others can replace it",
 		"chmod go-w "+plan.Quote(dir)+", or use one whose directories only root can write")
 }
 
@@ -162,9 +162,9 @@ func (j *judge) file(p, at string, n node) error {
 	case !n.mode.IsRegular():
 		return j.refuse(p, "not a regular file but "+kind(n.mode)+named, "name the bwrap program itself")
 	case !j.owner(n) || n.uid != 0 && n.uid != j.caller && j.writable(at):
-		return j.refuse(p, fmt.Sprintf("not trusted: owned by uid %d, mode %s%s", n.uid, octal(n.mode), named), j.remedy())
+		return j.refuse(p, "not trusted: owned by uid "+decimal(n.uid)+", mode "+octal(n.mode)+named, j.remedy())
 	case perm&0o022 != 0:
-		return j.refuse(p, fmt.Sprintf("not trusted: owned by uid %d, mode %s lets others write it%s", n.uid, octal(n.mode), named), "chmod go-w "+plan.Quote(at))
+		return j.refuse(p, "not trusted: owned by uid "+decimal(n.uid)+", mode "+octal(n.mode)+" lets others write it"+named, "chmod go-w "+plan.Quote(at))
 	case perm&0o111 != 0o111 && !j.executable(at):
 		return j.refuse(p, "not executable by this user: mode "+octal(n.mode)+named, "chmod +x "+plan.Quote(at)+", or install the distribution's bubblewrap")
 	}
@@ -183,7 +183,7 @@ func (j *judge) owner(n node) bool {
 
 func (j *judge) remedy() string {
 	if j.explicit {
-		return fmt.Sprintf("use one that root or you (uid %d) own and nobody else can write, in directories of the same kind", j.caller)
+		return "use one that root or you (uid " + decimal(j.caller) + ") own and nobody else can write, in directories of the same kind"
 	}
 	return "reinstall it as root (" + j.install() + "), so that root owns it and nobody else can write it"
 }
@@ -227,8 +227,11 @@ func octal(m fs.FileMode) string {
 			bits |= b.bit
 		}
 	}
-	return fmt.Sprintf("%04o", bits)
+	o := strconv.FormatUint(uint64(bits), 8)
+	return strings.Repeat("0", max(0, 4-len(o))) + o
 }
+
+func decimal(uid uint32) string { return strconv.FormatUint(uint64(uid), 10) }
 
 func kind(m fs.FileMode) string {
 	switch {

@@ -1,6 +1,16 @@
 // Command selfcage puts a command into a cage, and tells what a cage would be.
 package main
 
-import "os"
+import (
+	"os"
 
-func main() { os.Exit(0) }
+	"github.com/selfcage/selfcage/cli"
+	"github.com/selfcage/selfcage/cli/run"
+)
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == "run" {
+		run.Main(os.Args) // both stages of every start come by here: no kong
+	}
+	os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr))
+}

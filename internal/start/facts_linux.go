@@ -15,6 +15,11 @@ import (
 // Facts looks at this process and its host.
 func Facts(environ []string) (plan.Facts, error) {
 	f := plan.Facts{Host: hostfs.OS{}, Args: os.Args, Env: environ, Dir: workDir(), UID: os.Getuid(), GID: os.Getgid()}
+	for _, n := range plan.NamespaceFiles {
+		if text, err := os.Readlink("/proc/self/ns/" + n.Word); err == nil {
+			f.Outside = append(f.Outside, plan.Namespace{Name: n.Name, Word: text})
+		}
+	}
 	if f.UID != os.Geteuid() || f.GID != os.Getegid() {
 		return f, &refusal.Error{
 			What: "cannot make the cage", Cause: "the program runs with another user's rights (setuid or setgid)",

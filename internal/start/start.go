@@ -26,6 +26,7 @@ type Program struct {
 	Flags    policy.Settings // from its command line, the strongest
 	Options  policy.Settings // from its source, the weakest
 	Operands int             // index in os.Args of the first word that is not the cage's own
+	Runs     string          // the command that the program executes inside, if that is all it does
 }
 
 // Label is what messages begin with.
@@ -92,30 +93,16 @@ func (p Program) off(s policy.Settings) bool {
 
 // cage makes the cage and ends the process as the program in it ended.
 func (p Program) cage(s policy.Settings, environ []string) error {
-	if err := s.UnsetSecret(environ); err != nil {
-		return err
-	}
-	path, err := probe.Bwrap(s.Bwrap)
+	rep, err := report.Begin(s)
 	if err != nil {
 		return err
 	}
-	pl, err := p.Plan(s, environ)
+	end, err := p.run(rep, s, environ)
 	if err != nil {
-		return err
-	}
-	if s.Quiet.Value != "1" {
-		for _, n := range pl.Notes {
-			p.say("note: " + n)
-		}
-	}
-	rep := report.Begin(s, pl)
-	end, failure := launch.Run(launch.Cage{Bwrap: path, Plan: pl, Met: func(pid int) error { return rep.Observe(pid) }})
-	if failure != nil {
-		why := explain(path, pl, failure)
-		if err := rep.Refused(why); err != nil {
+		if err := rep.Refused(err); err != nil {
 			p.say("note: " + err.Error())
 		}
-		return why
+		return err
 	}
 	if len(end.Left) > 0 && s.Quiet.Value != "1" {
 		p.say("note: ended with the program: " + strings.Join(end.Left, ", "))
@@ -127,19 +114,69 @@ func (p Program) cage(s policy.Settings, environ []string) error {
 	return nil
 }
 
+func (p Program) run(rep *report.Run, s policy.Settings, environ []string) (end launch.End, err error) {
+	if err := s.UnsetSecret(environ); err != nil {
+		return end, err
+	}
+	path, err := probe.Bwrap(s.Bwrap)
+	if err != nil {
+		return end, err
+	}
+	pl, err := p.Plan(s, environ)
+	if err != nil {
+		return end, err
+	}
+	rep.Planned(pl)
+	if s.Quiet.Value != "1" {
+		for _, n := range pl.Notes {
+			p.say("note: " + n)
+		}
+	}
+	end, failure := launch.Run(launch.Cage{Bwrap: path, Plan: pl, Met: rep.Observe})
+	if failure != nil {
+		return end, explain(path, pl, failure)
+	}
+	return end, nil
+}
+
+// Unused says which grants go unused when an explicit off makes a command run as it is.
+func (p Program) Unused(environ []string) {
+	s, err := p.Settings(environ)
+	if err != nil || s.Mode.Value != string(policy.Off) || s.Quiet.Value == "1" || launch.Inside() {
+		return
+	}
+	note := "note: mode off (" + s.Mode.By + "): nothing is confined"
+	var unused []string
+	for _, e := range s.Said() {
+		if e.By != s.Quiet.By {
+			unused = append(unused, e.By+" "+plan.Quote(e.Value))
+		}
+	}
+	if len(unused) > 0 {
+		note += "; unused: " + strings.Join(unused, ", ")
+	}
+	p.say(note)
+}
+
 // Plan makes the plan for this process as it was started.
 func (p Program) Plan(s policy.Settings, environ []string) (*plan.Plan, error) {
+	return p.PlanFor(s, environ, os.Args)
+}
+
+// PlanFor makes the plan for this process as if it had been started with the command line args.
+func (p Program) PlanFor(s policy.Settings, environ, args []string) (*plan.Plan, error) {
 	facts, err := Facts(environ)
 	if err != nil {
 		return nil, err
 	}
+	facts.Args = args
 	facts.Operands = p.Operands
 	filter, err := seccomp.Filter(seccomp.Keep, runtime.GOARCH)
 	if err != nil {
 		return nil, err
 	}
 	req := plan.Request{
-		Name: p.Label(), Prefix: policy.Prefix(p.Name), NoNet: s.Network.Value == "none",
+		Runs: p.Runs, Name: p.Label(), Prefix: policy.Prefix(p.Name), NoNet: s.Network.Value == "none",
 		Allow: values(s.Env), Secret: values(s.Secret), Filter: filter,
 	}
 	for _, list := range []struct {

@@ -1,0 +1,260 @@
+// Package cli is the selfcage command: what a cage would be, what this host can do, what is enforced around a process.
+// It is the only importer of kong.
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/selfcage/selfcage/cli/run"
+	"github.com/selfcage/selfcage/internal/launch"
+	"github.com/selfcage/selfcage/internal/refusal"
+	"github.com/selfcage/selfcage/internal/start"
+	"github.com/selfcage/selfcage/plan"
+	"github.com/selfcage/selfcage/policy"
+	"github.com/selfcage/selfcage/probe"
+	"github.com/selfcage/selfcage/report"
+)
+
+type commands struct {
+	Run     passthrough `cmd:"" passthrough:"" help:"Run a command in a cage; see selfcage run --help."`
+	Explain explainCmd  `cmd:"" passthrough:"" help:"Show what the cage would be, and why; see selfcage explain --help."`
+	Doctor  doctorCmd   `cmd:"" help:"Show what this host can enforce, and what blocks the rest."`
+	Status  statusCmd   `cmd:"" help:"Inside a cage: show what is enforced around it."`
+	Version versionCmd  `cmd:"" help:"Print the version."`
+}
+
+type passthrough struct {
+	Args []string `arg:"" optional:""`
+}
+
+// Main executes the command line args, without the program's name, and returns the exit status.
+func Main(args []string, stdout, stderr io.Writer) int {
+	status := 0
+	var c commands
+	k, err := kong.New(&c, kong.Name("selfcage"), kong.Writers(stdout, stderr),
+		kong.Description("Puts a command, and all that it starts, into a cage of namespaces and mounts.\n\n"+
+			"The same for a Go program of your own is one line: see the package github.com/selfcage/selfcage/reexec."),
+		kong.Exit(func(int) { panic(exited{}) }), kong.UsageOnError(), kong.BindTo(stdout, (*io.Writer)(nil)), kong.Bind(&status))
+	if err != nil {
+		return fail(stderr, &refusal.Error{What: "BUG(cli)", Cause: err.Error()})
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	done, ctx, err := parse(k, args)
+	if done {
+		return 0
+	}
+	if err == nil {
+		err = ctx.Run()
+	}
+	if err != nil {
+		return fail(stderr, err)
+	}
+	return status
+}
+
+type exited struct{}
+
+// parse keeps kong's --help, which wants to end the process, a thing that only main does.
+func parse(k *kong.Kong, args []string) (done bool, ctx *kong.Context, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(exited); !ok {
+				panic(r)
+			}
+			done = true
+		}
+	}()
+	ctx, err = k.Parse(args)
+	if err != nil {
+		err = &refusal.Error{What: err.Error(), Hint: "selfcage --help lists the commands"}
+	}
+	return false, ctx, err
+}
+
+// fail prints a refusal as every part of selfcage does and returns its status.
+func fail(stderr io.Writer, err error) int {
+	status := refusal.CannotCage
+	fmt.Fprintf(stderr, "selfcage: %v\n", err)
+	if r, ok := err.(*refusal.Error); ok {
+		status = r.ExitStatus()
+		if r.Hint != "" {
+			fmt.Fprintf(stderr, "hint: %s\n", r.Hint)
+		}
+	}
+	return status
+}
+
+// Run is never called: main takes run before kong sees it.
+func (passthrough) Run() error { return &refusal.Error{What: "BUG(cli): run reached kong"} }
+
+type doctorCmd struct {
+	Mode   string `help:"The mode that must be possible; the exit status is 1 if it is not." default:"bwrap" placeholder:"MODE"`
+	Bwrap  string `help:"Absolute path of a trusted bwrap." placeholder:"PATH"`
+	Format string `help:"text or json." default:"text" enum:"text,json"`
+}
+
+func (c *doctorCmd) Run(stdout io.Writer, status *int) error {
+	mode, ok := policy.ParseMode(c.Mode)
+	if !ok {
+		_, err := policy.Settings{Mode: policy.Entry{Value: c.Mode, By: "--mode"}}.Validate()
+		return err
+	}
+	bwrap := policy.Entry{Value: c.Bwrap, By: "--bwrap"}
+	if bwrap.Value == "" {
+		bwrap = policy.Entry{Value: os.Getenv(policy.Prefix("") + "BWRAP"), By: policy.Prefix("") + "BWRAP"}
+	}
+	r := probe.Examine(bwrap)
+	if !r.CanRun(mode) {
+		*status = 1
+	}
+	if c.Format == "json" {
+		_, err := stdout.Write(r.JSON())
+		return err
+	}
+	_, err := io.WriteString(stdout, r.Text())
+	return err
+}
+
+type statusCmd struct {
+	Format string `help:"text or json." default:"text" enum:"text,json"`
+}
+
+func (c *statusCmd) Run(stdout io.Writer, status *int) error {
+	if !launch.Inside() {
+		*status = 1
+		if c.Format == "json" {
+			_, err := io.WriteString(stdout, "{\"inside\":false}\n")
+			return err
+		}
+		_, err := io.WriteString(stdout, "not in a cage\n")
+		return err
+	}
+	text, document, err := statusOf(os.ReadFile)
+	if err != nil {
+		return err
+	}
+	if c.Format == "json" {
+		_, err = stdout.Write(document)
+	} else {
+		_, err = io.WriteString(stdout, text)
+	}
+	return err
+}
+
+type versionCmd struct{}
+
+func (versionCmd) Run(stdout io.Writer) error {
+	v := "(devel)"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		v = info.Main.Version
+	}
+	_, err := fmt.Fprintf(stdout, "selfcage %s %s %s/%s\n", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
+}
+
+type explainCmd struct {
+	Args []string `arg:"" optional:""`
+}
+
+const explainUsage = `Usage: selfcage explain [--format text|json|argv] [flags of run] [-- CMD [ARG ...]]
+
+Show what the cage of selfcage run with the same flags would be, and why. Nothing is run. text and json hold no value
+of any variable; argv is a bash command that makes the same cage, with the values that it needs.
+
+`
+
+func (c *explainCmd) Run(stdout io.Writer) error {
+	format, args, err := takeFormat(c.Args)
+	if err != nil {
+		return err
+	}
+	p, argv, help, err := run.Parse(args, 2)
+	if err != nil {
+		return err
+	}
+	if help {
+		_, err := io.WriteString(stdout, explainUsage+policy.Help())
+		return err
+	}
+	pl, err := planOf(p, argv, args)
+	if err != nil {
+		return err
+	}
+	switch format {
+	case "json":
+		_, err = stdout.Write(pl.JSON())
+	case "argv":
+		_, err = io.WriteString(stdout, pl.Script(argv))
+	default:
+		_, err = io.WriteString(stdout, pl.Explain())
+	}
+	return err
+}
+
+// takeFormat takes --format out of the flags before the command.
+func takeFormat(args []string) (format string, rest []string, err error) {
+	format = "text"
+	for i := 0; i < len(args); i++ {
+		if args[i] == "--" {
+			return format, append(rest, args[i:]...), nil
+		}
+		value := ""
+		switch {
+		case args[i] == "--format" && i+1 < len(args):
+			i++
+			value = args[i]
+		case len(args[i]) > 9 && args[i][:9] == "--format=":
+			value = args[i][9:]
+		default:
+			rest = append(rest, args[i])
+			continue
+		}
+		if value != "text" && value != "json" && value != "argv" {
+			return "", nil, &refusal.Error{What: "unknown format", Object: plan.Quote(value), Cause: "accepted are text, json, argv"}
+		}
+		format = value
+	}
+	return format, rest, nil
+}
+
+// planOf makes the plan that run would make from the same words.
+func planOf(p start.Program, argv, args []string) (*plan.Plan, error) {
+	environ := os.Environ()
+	s, err := p.Settings(environ)
+	if err != nil {
+		return nil, err
+	}
+	for _, err := range []error{policy.Misspelt(policy.Prefix(p.Name), environ), s.Unsupported(), s.UnsetSecret(environ)} {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return p.PlanFor(s, environ, append([]string{os.Args[0], "run"}, args...))
+}
+
+// statusOf compares the plan of the cage around this process with what is observed.
+func statusOf(read func(string) ([]byte, error)) (text string, document []byte, err error) {
+	data, err := read(plan.File)
+	if err != nil {
+		return "", nil, &refusal.Error{What: "cannot read the plan of the cage", Object: plan.File, Cause: err.Error(), Err: err}
+	}
+	pl, err := parsePlan(data)
+	if err != nil {
+		return "", nil, &refusal.Error{What: "cannot read the plan of the cage", Object: plan.File, Cause: err.Error(), Err: err}
+	}
+	cs := report.Compare(pl, report.Self(pl))
+	head := fmt.Sprintf("inside the cage of %s, engine bwrap, network %s\n", plan.Quote(pl.Name), pl.Namespaces.List()[5].Word)
+	document = append([]byte(`{"inside":true,"plan":`), data[:len(data)-1]...)
+	document = append(document, `,"enforced":`...)
+	document = append(document, report.JSON(cs)...)
+	document = append(document[:len(document)-1], "}\n"...)
+	return head + report.Text(cs), document, nil
+}
