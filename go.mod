@@ -8,3 +8,8 @@ require (
 )
 
 require github.com/alecthomas/kong v1.6.0
+
+require (
+	github.com/google/go-cmp v0.6.0 // indirect
+	github.com/rogpeppe/go-internal v1.13.1 // indirect
+)

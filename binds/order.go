@@ -47,11 +47,15 @@ func Arrange(in []Mount) ([]Mount, error) {
 	return out, nil
 }
 
-// Cover returns the mount that decides what is at clean path p: the most specific one at p or above it. Remounts do
-// not count. ok is false where only the cage's own root is left.
+// Cover returns the mount that decides what is at clean path p: the most specific one at p or above it, and of several
+// at one target the one that Arrange would keep. Remounts do not count. ok is false where only the cage's own root is
+// left.
 func Cover(ms []Mount, p string) (m Mount, ok bool) {
 	for _, c := range ms {
-		if c.Kind != RemountRO && within(p, c.Target) && (!ok || len(c.Target) > len(m.Target)) {
+		if c.Kind == RemountRO || !within(p, c.Target) {
+			continue
+		}
+		if !ok || len(c.Target) > len(m.Target) || len(c.Target) == len(m.Target) && rank(c.Kind) < rank(m.Kind) {
 			m, ok = c, true
 		}
 	}

@@ -107,7 +107,7 @@ func varNames(shown []binds.Mount) (ms []binds.Mount) {
 	for _, l := range []struct{ link, place string }{{"/var/tmp", Tmp}, {"/var/run", "/run"}} {
 		free := true
 		for _, m := range shown {
-			if hostfs.Within(m.Target, l.link) || m.Target == "/var" {
+			if hostfs.Within(m.Target, l.link) || m.Target == "/var" && m.Kind != binds.Dir {
 				free = false
 			}
 		}

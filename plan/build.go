@@ -189,14 +189,19 @@ func (b *builder) present(p string) bool {
 	switch {
 	case ok && m.Kind.Bind():
 		return true
-	case ok && m.Target == p:
-		return m.Kind != binds.Tmpfs || p == Tmp || p == "/dev/shm"
 	case ok && m.Kind == binds.Proc:
-		return true
+		return !processDir(p)
+	case ok && m.Target == p:
+		return m.Kind != binds.Dir && (m.Kind != binds.Tmpfs || p == Tmp || p == "/dev/shm")
 	case ok && m.Kind == binds.Dev:
 		return standardDevice(p)
 	}
 	return p == "/" || p == "/var/run" || p == "/var/tmp"
+}
+
+// processDir says whether p is or lies in the directory of a process, which means another one inside, or none.
+func processDir(p string) bool {
+	return len(p) > len("/proc/") && p[len("/proc/")] >= '0' && p[len("/proc/")] <= '9'
 }
 
 // standardDevice says whether bubblewrap's --dev makes p.

@@ -39,41 +39,56 @@ func (b *builder) workDir() error {
 
 func (b *builder) showWorkDir() error {
 	dir := b.Dir
-	if dir == "/" || b.visible(dir) && !privatePlace(dir) {
+	if dir == "/" {
 		return nil
 	}
-	if privatePlace(dir) || hostfs.Within(dir, "/proc") || hostfs.Within(dir, "/dev") {
-		if m, ok := binds.Cover(b.plan.Mounts, dir); ok && m.Kind.Bind() {
-			return nil // granted
+	shown := b.bound(dir)
+	if !shown {
+		if privatePlace(dir) || hostfs.Within(dir, "/proc") || hostfs.Within(dir, "/dev") && !hostfs.Within(dir, "/dev/shm") {
+			return &refusal.Error{
+				What: "cannot use the working directory", Object: Quote(dir), Cause: "the cage has its own in that place",
+				Hint: "change to a directory below it, or to another one",
+			}
 		}
-		return &refusal.Error{
-			What: "cannot use the working directory", Object: Quote(dir), Cause: "the cage has its own in that place",
-			Hint: "change to a directory below it, or to another one",
+		if why, hidden := b.tooMuch(dir); hidden {
+			b.add(binds.Mount{Kind: binds.Dir, Target: dir, Perm: 0o755, Reason: binds.Reason{
+				By: "working directory", Why: "only what is granted below it, and read-only: " + why}})
+			b.note("the working directory " + Quote(dir) + " is read-only inside and shows only what is granted below it: " + why +
+				"; work in a directory below it, or grant paths in it")
+			return nil
 		}
 	}
-	if why, hidden := b.tooMuch(dir); hidden {
-		b.add(binds.Mount{Kind: binds.Dir, Target: dir, Perm: 0o755, Reason: binds.Reason{
-			By: "working directory", Why: "empty and read-only: " + why}})
-		b.note("the working directory " + Quote(dir) + " is empty and read-only inside: " + why +
-			"; work in a directory below it, or grant paths in it")
-		return nil
-	}
+	b.checkout(dir)
+	return nil
+}
+
+// bound says whether a bind shows p.
+func (b *builder) bound(p string) bool {
+	m, ok := binds.Cover(b.plan.Mounts, p)
+	return ok && m.Kind.Bind()
+}
+
+// checkout makes the version-controlled checkout visible that dir is part of, or dir by itself. Where only dir was
+// granted the rest of its checkout is read-only: a git that finds no repository, or a go build without its go.mod,
+// would quietly do something else.
+func (b *builder) checkout(dir string) {
 	root, extra := toolchain.Checkout(b.host, dir)
 	if _, hidden := b.tooMuch(root); hidden {
-		root, extra = dir, nil
+		root = dir
 	}
 	why := "read-only unless granted"
 	if root != dir {
 		why = "the checkout it belongs to, read-only unless granted"
 	}
-	b.add(binds.Mount{Kind: binds.ReadOnly, Source: root, Target: root, Reason: binds.Reason{By: "working directory", Why: why}})
+	if !b.bound(root) {
+		b.add(binds.Mount{Kind: binds.ReadOnly, Source: root, Target: root, Reason: binds.Reason{By: "working directory", Why: why}})
+	}
 	for _, p := range extra {
-		if !b.visible(p) {
+		if _, hidden := b.tooMuch(p); !hidden && !b.bound(p) {
 			b.add(binds.Mount{Kind: binds.ReadOnly, Source: p, Target: p, Reason: binds.Reason{
 				By: "working directory", Why: "the git directory of this worktree: without it git finds no repository"}})
 		}
 	}
-	return nil
 }
 
 // privatePlace says whether the cage has a directory of its own at p.

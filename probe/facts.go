@@ -131,13 +131,26 @@ func mapped(uidMap string, uid uint32) bool {
 	return !known
 }
 
-// overflowUID is the uid that unmapped owners have, where root is one of them.
+// overflowUID is the uid that unmapped owners have, where the root that owns the system is one of them: uid 0 is not
+// mapped, or it is the caller by another name, as after unshare -r. Where a whole range is mapped from 0 on, a container
+// has a root of its own, and what belongs to none of its users is not to be trusted.
 func overflowUID(uidMap, overflow string) (uint32, bool) {
-	if mapped(uidMap, 0) {
+	if mapped(uidMap, 0) && !callerIsRoot(uidMap) {
 		return 0, false
 	}
 	n, err := strconv.ParseUint(strings.TrimSpace(overflow), 10, 32)
 	return uint32(n), err == nil && n != 0
+}
+
+// callerIsRoot says whether uid 0 is one ordinary user's other name.
+func callerIsRoot(uidMap string) bool {
+	for _, line := range strings.Split(uidMap, "\n") {
+		f := strings.Fields(line)
+		if len(f) == 3 && f[0] == "0" && f[1] != "0" && f[2] == "1" {
+			return true
+		}
+	}
+	return false
 }
 
 // containerHints are the signs by which a container shows.

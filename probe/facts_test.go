@@ -46,6 +46,9 @@ func TestOverflowUID(t *testing.T) {
 		{"      1001       1001          1\n", "", 0, false},    // /proc/sys is not there
 		{"", "65534\n", 0, false},                               // no map: nothing is trusted for it
 		{"0 100000 65536\n65536 7 1\n", "65534\n", 0, false},    // a container with a root of its own
+		{"0 1001 1\n", "65534\n", 65534, true},                  // unshare -r
+		{"0 1001 1\n1 100000 65536\n", "65534\n", 65534, true},  // podman unshare
+		{"0 0 1\n", "65534\n", 0, false},
 		{"garbage\n 5 x 1\n 1001 1001 1\n", "65534\n", 65534, true},
 	} {
 		uid, ok := overflowUID(c.uidMap, c.overflow)

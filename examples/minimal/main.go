@@ -16,4 +16,7 @@ func main() {
 		out += arg + "\n"
 	}
 	os.Stdout.WriteString(out)
+	if len(os.Args) > 1 && os.Args[1] == "-wait" { // until standard input ends, to be looked at from outside
+		os.Stdin.Read(make([]byte, 1))
+	}
 }
