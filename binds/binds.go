@@ -59,7 +59,7 @@ type Reason struct {
 // Mount is one operation on the file system of the cage.
 type Mount struct {
 	Kind   Kind
-	Source string      // path on the host; for Symlink the link's text
+	Source string      // path on the host; for Symlink the link's text; for File what it is a copy of, if anything
 	Target string      // absolute clean path inside
 	Data   []byte      // File, Sealed
 	Perm   fs.FileMode // Dir, File, Sealed, Tmpfs

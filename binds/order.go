@@ -27,14 +27,20 @@ func Arrange(in []Mount) ([]Mount, error) {
 		}
 		return 0
 	})
-	out := make([]Mount, 0, len(ms))
+	// First one mount a target, then what is left out: a strongest one that its parent already gives must still beat
+	// the weaker ones at its target.
+	single := ms[:0]
 	for _, m := range ms {
-		if len(out) > 0 && out[len(out)-1].Target == m.Target && (m.Kind == RemountRO) == (out[len(out)-1].Kind == RemountRO) {
-			if err := agree(out[len(out)-1], m); err != nil {
+		if n := len(single); n > 0 && single[n-1].Target == m.Target && (m.Kind == RemountRO) == (single[n-1].Kind == RemountRO) {
+			if err := agree(single[n-1], m); err != nil {
 				return nil, err
 			}
 			continue
 		}
+		single = append(single, m)
+	}
+	out := make([]Mount, 0, len(single))
+	for _, m := range single {
 		parent, inside := Cover(out, m.Target)
 		drop, err := redundant(parent, inside, m)
 		if err != nil {
@@ -106,7 +112,20 @@ func before(a, b Mount) bool {
 	if a.Reason.By != b.Reason.By {
 		return a.Reason.By < b.Reason.By
 	}
-	return a.Reason.Why < b.Reason.Why
+	if a.Reason.Why != b.Reason.Why {
+		return a.Reason.Why < b.Reason.Why
+	}
+	// What is left matters to nobody but must not depend on the order of the input.
+	if a.Kind != b.Kind {
+		return a.Kind < b.Kind
+	}
+	if a.Perm != b.Perm {
+		return a.Perm < b.Perm
+	}
+	if a.Size != b.Size {
+		return a.Size < b.Size
+	}
+	return string(a.Data) < string(b.Data)
 }
 
 // less compares component by component, so that "/a/b" comes before "/a-b" and every parent before its children.
@@ -125,6 +144,7 @@ func agree(kept, m Mount) error {
 	switch {
 	case kept.Kind == m.Kind && same && string(kept.Data) == string(m.Data),
 		m.Kind == Dir, m.Kind == Tmpfs && kept.Kind != Symlink,
+		m.Kind == File && kept.Kind.Bind(), // what was granted is more than a copy of it
 		kept.Kind.Bind() && m.Kind.Bind() && same:
 		return nil
 	}
@@ -155,6 +175,8 @@ func redundant(parent Mount, inside bool, m Mount) (bool, error) {
 	case m.Kind == Symlink || m.Kind == Dir:
 		// It comes along with the bind. Making it again would fail, or create it on the host.
 		return true, nil
+	case m.Kind == File && m.Source != "" && m.Source == parent.Source+strings.TrimPrefix(m.Target, parent.Target):
+		return true, nil // the copy of a file that comes along
 	case m.Kind == File:
 		return false, errors.New(describe(m) + " at " + strconv.Quote(m.Target) + " would be written to the host by " + describe(parent))
 	case m.Kind == parent.Kind && m.Kind.Bind():

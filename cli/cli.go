@@ -3,11 +3,13 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -23,7 +25,7 @@ import (
 
 type commands struct {
 	Run     passthrough `cmd:"" passthrough:"" help:"Run a command in a cage; see selfcage run --help."`
-	Explain explainCmd  `cmd:"" passthrough:"" help:"Show what the cage would be, and why; see selfcage explain --help."`
+	Explain passthrough `cmd:"" passthrough:"" help:"Show what the cage would be, and why; see selfcage explain --help."`
 	Doctor  doctorCmd   `cmd:"" help:"Show what this host can enforce, and what blocks the rest."`
 	Status  statusCmd   `cmd:"" help:"Inside a cage: show what is enforced around it."`
 	Version versionCmd  `cmd:"" help:"Print the version."`
@@ -46,6 +48,12 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	}
 	if len(args) == 0 {
 		args = []string{"--help"}
+	}
+	if args[0] == "explain" { // kong replaces bytes that are not UTF-8
+		if err := explain(args[1:], stdout, stderr); err != nil {
+			return fail(stderr, err)
+		}
+		return 0
 	}
 	done, ctx, err := parse(k, args)
 	if done {
@@ -83,7 +91,8 @@ func parse(k *kong.Kong, args []string) (done bool, ctx *kong.Context, err error
 func fail(stderr io.Writer, err error) int {
 	status := refusal.CannotCage
 	fmt.Fprintf(stderr, "selfcage: %v\n", err)
-	if r, ok := err.(*refusal.Error); ok {
+	var r *refusal.Error
+	if errors.As(err, &r) { // kong wraps what a command returns
 		status = r.ExitStatus()
 		if r.Hint != "" {
 			fmt.Fprintf(stderr, "hint: %s\n", r.Hint)
@@ -92,8 +101,8 @@ func fail(stderr io.Writer, err error) int {
 	return status
 }
 
-// Run is never called: main takes run before kong sees it.
-func (passthrough) Run() error { return &refusal.Error{What: "BUG(cli): run reached kong"} }
+// Run is never called: kong does not see the commands that take a command line.
+func (passthrough) Run() error { return &refusal.Error{What: "BUG(cli): a command line reached kong"} }
 
 type doctorCmd struct {
 	Mode   string `help:"The mode that must be possible; the exit status is 1 if it is not." default:"bwrap" placeholder:"MODE"`
@@ -160,19 +169,16 @@ func (versionCmd) Run(stdout io.Writer) error {
 	return err
 }
 
-type explainCmd struct {
-	Args []string `arg:"" optional:""`
-}
-
 const explainUsage = `Usage: selfcage explain [--format text|json|argv] [flags of run] [-- CMD [ARG ...]]
 
 Show what the cage of selfcage run with the same flags would be, and why. Nothing is run. text and json hold no value
-of any variable; argv is a bash command that makes the same cage, with the values that it needs.
+of any variable; argv is a bash command that makes the same cage, with the values that it needs. It has no supervisor:
+signals and statuses are those of bubblewrap, and what the shell has open stays open inside.
 
 `
 
-func (c *explainCmd) Run(stdout io.Writer) error {
-	format, args, err := takeFormat(c.Args)
+func explain(args []string, stdout, stderr io.Writer) error {
+	format, args, err := takeFormat(args)
 	if err != nil {
 		return err
 	}
@@ -184,54 +190,67 @@ func (c *explainCmd) Run(stdout io.Writer) error {
 		_, err := io.WriteString(stdout, explainUsage+policy.Help())
 		return err
 	}
-	pl, err := planOf(p, argv, args)
+	environ := os.Environ()
+	s, err := p.Settings(environ)
 	if err != nil {
 		return err
+	}
+	pl, err := planOf(p, s, environ, args)
+	if err != nil {
+		return err
+	}
+	// What is printed must not be taken for what run would do.
+	switch {
+	case launch.Inside():
+		fmt.Fprintln(stderr, "selfcage: note: run would make no other cage inside this one")
+	case s.Mode.Value == string(policy.Off):
+		fmt.Fprintf(stderr, "selfcage: note: run would confine nothing, since the mode is off (%s); this is the cage of mode bwrap\n", s.Mode.By)
 	}
 	switch format {
 	case "json":
 		_, err = stdout.Write(pl.JSON())
 	case "argv":
-		_, err = io.WriteString(stdout, pl.Script(argv))
+		_, err = io.WriteString(stdout, pl.Script(bwrapFor(s), argv))
 	default:
 		_, err = io.WriteString(stdout, pl.Explain())
 	}
 	return err
 }
 
-// takeFormat takes --format out of the flags before the command.
+// takeFormat takes --format out of the flags of run.
 func takeFormat(args []string) (format string, rest []string, err error) {
 	format = "text"
-	for i := 0; i < len(args); i++ {
-		if args[i] == "--" {
-			return format, append(rest, args[i:]...), nil
+	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' && args[0] != "--" {
+		name, value, hasValue := strings.Cut(args[0], "=")
+		n := 1
+		if !hasValue && len(args) > 1 && name != "--quiet" && name != "-h" && name != "--help" {
+			n, value = 2, args[1]
 		}
-		value := ""
-		switch {
-		case args[i] == "--format" && i+1 < len(args):
-			i++
-			value = args[i]
-		case len(args[i]) > 9 && args[i][:9] == "--format=":
-			value = args[i][9:]
-		default:
-			rest = append(rest, args[i])
-			continue
-		}
-		if value != "text" && value != "json" && value != "argv" {
+		if name != "--format" {
+			rest = append(rest, args[:n]...)
+		} else if value != "text" && value != "json" && value != "argv" {
 			return "", nil, &refusal.Error{What: "unknown format", Object: plan.Quote(value), Cause: "accepted are text, json, argv"}
+		} else {
+			format = value
 		}
-		format = value
+		args = args[n:]
 	}
-	return format, rest, nil
+	return format, append(rest, args...), nil
+}
+
+// bwrapFor is the bubblewrap that run would use; where there is none that is trusted, the one that was asked for.
+func bwrapFor(s policy.Settings) string {
+	switch path, err := probe.Bwrap(s.Bwrap); {
+	case err == nil:
+		return path
+	case s.Bwrap.Value != "":
+		return s.Bwrap.Value
+	}
+	return "/usr/bin/bwrap"
 }
 
 // planOf makes the plan that run would make from the same words.
-func planOf(p start.Program, argv, args []string) (*plan.Plan, error) {
-	environ := os.Environ()
-	s, err := p.Settings(environ)
-	if err != nil {
-		return nil, err
-	}
+func planOf(p start.Program, s policy.Settings, environ, args []string) (*plan.Plan, error) {
 	for _, err := range []error{policy.Misspelt(policy.Prefix(p.Name), environ), s.Unsupported(), s.UnsetSecret(environ)} {
 		if err != nil {
 			return nil, err

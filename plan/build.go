@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"io/fs"
 	"slices"
 	"strconv"
@@ -17,6 +18,7 @@ type builder struct {
 	req   Request
 	host  *hostfs.View
 	homes []string // the caller's real home by every name it has
+	pins  []Var    // variables of tools whose data is not below the cage's HOME
 	plan  Plan
 }
 
@@ -36,12 +38,14 @@ func Build(f Facts, r Request) (*Plan, error) {
 	}
 	b.plan.Namespaces = Namespaces{ShareNet: !r.NoNet, ShareCgroup: b.host.Exists("/sys/fs/cgroup")}
 	b.descriptors()
-	for _, step := range []func() error{b.grants, b.program, b.workDir, b.runs, b.environment} {
+	// The program comes after all that may show another one by its name.
+	for _, step := range []func() error{b.grants, b.workDir, b.toolchains, b.searchPath, b.runs, b.program, b.environment} {
 		if err := step(); err != nil {
 			return nil, err
 		}
 	}
 	b.add(varNames(b.plan.Mounts)...)
+	b.beside()
 	// Its data is the plan itself, which the start fills in.
 	b.add(binds.Mount{Kind: binds.Sealed, Target: File, Perm: 0o444, Reason: binds.Reason{By: base, Why: "tells a process that it is inside, and in what"}},
 		binds.Mount{Kind: binds.File, Target: GrantsFile, Perm: 0o444, Reason: binds.Reason{By: base, Why: "a request made inside is compared with it"}})
@@ -50,6 +54,7 @@ func Build(f Facts, r Request) (*Plan, error) {
 		return nil, &refusal.Error{What: "the grants contradict each other", Cause: err.Error(), Hint: "grant one of the two"}
 	}
 	b.plan.Mounts = ms
+	b.fewMounts()
 	b.notes()
 	return &b.plan, nil
 }
@@ -60,14 +65,36 @@ func (b *builder) omit(what, why string) {
 	b.plan.Omitted = append(b.plan.Omitted, Omission{what, why})
 }
 
-// links makes the links on the way to a file, each with its own text.
-func (b *builder) links(ls []hostfs.Link, why binds.Reason) {
+// links makes the links on the way to a file, each with its own text. One of them may not be possible, since the cage
+// has something of its own in its place: then whole is false, and from alias on the way leads nowhere inside.
+func (b *builder) links(ls []hostfs.Link, why binds.Reason) (alias string, whole bool) {
 	for _, l := range ls {
-		if hostfs.Within(l.Path, "/proc") || l.Path == "/var/run" || l.Path == "/var/tmp" {
-			continue // those of the cage itself
+		if b.broken(l) {
+			return clean(l.Path + "/" + l.Rest), false
 		}
-		b.add(binds.Mount{Kind: binds.Symlink, Source: l.Text, Target: l.Path, Reason: why})
+		if l.Path != "/var/run" && l.Path != "/var/tmp" { // which the cage makes by itself
+			b.add(binds.Mount{Kind: binds.Symlink, Source: l.Text, Target: l.Path, Reason: why})
+		}
 	}
+	return "", true
+}
+
+// broken says whether a link of the host cannot be one inside.
+func (b *builder) broken(l hostfs.Link) bool {
+	if l.Path == "/var/run" || l.Path == "/var/tmp" {
+		r, err := b.host.Walk(l.Path)
+		return err != nil || r.Path != "/run" && r.Path != Tmp
+	}
+	return ownPlace(l.Path)
+}
+
+// ownPlace says whether the cage makes p for itself, whatever the host has there.
+func ownPlace(p string) bool {
+	switch p {
+	case "/etc", "/run", "/var", "/dev", Tmp:
+		return true
+	}
+	return hostfs.Within(p, "/proc") || hostfs.Within(p, "/run/selfcage") || standardDevice(p)
 }
 
 // runtime is the system runtime, read-only.
@@ -86,29 +113,33 @@ func (b *builder) runtime() {
 
 // optional makes a part of the system runtime visible, if the host has it.
 func (b *builder) optional(p, text string) {
-	if _, err := b.host.Lstat(p); err != nil {
-		b.omit(p, "not on this host")
-		return
-	}
 	why := binds.Reason{By: base, Why: text}
 	r, err := b.host.Walk(p)
 	if err != nil {
-		b.omit(p, "a link that leads nowhere on this host")
+		b.omit(p, absent(r))
 		return
 	}
 	b.links(r.Links, why)
-	if data, ok := b.smallFile(r); ok {
-		b.add(binds.Mount{Kind: binds.File, Target: r.Path, Data: data, Perm: 0o444, Reason: why})
+	if data, ok := b.smallFile(r, maxCopy); ok {
+		b.add(binds.Mount{Kind: binds.File, Source: r.Path, Target: r.Path, Data: data, Perm: 0o444, Reason: why})
 		return
 	}
 	b.add(binds.Mount{Kind: binds.ReadOnly, Source: r.Path, Target: r.Path, Reason: why})
+}
+
+// absent says why a path of the runtime could not be resolved.
+func absent(r hostfs.Resolved) string {
+	if len(r.Links) > 0 {
+		return "a link that leads nowhere on this host"
+	}
+	return "not on this host"
 }
 
 // live is optional for a file that may change while the program runs, so that a copy will not do.
 func (b *builder) live(p, text string) {
 	r, err := b.host.Walk(p)
 	if err != nil {
-		b.omit(p, "not on this host, or a link that leads nowhere")
+		b.omit(p, absent(r))
 		return
 	}
 	why := binds.Reason{By: base, Why: text}
@@ -122,15 +153,50 @@ const maxCopy = 8 << 10
 
 // smallFile returns the content of a file of the runtime that is worth a copy: small, readable, and not in a directory
 // that is visible anyway.
-func (b *builder) smallFile(r hostfs.Resolved) ([]byte, bool) {
-	if !r.Info.Mode().IsRegular() || r.Info.Size() > maxCopy {
-		return nil, false
-	}
-	if m, ok := binds.Cover(b.plan.Mounts, r.Path); ok && m.Kind.Bind() {
+func (b *builder) smallFile(r hostfs.Resolved, limit int64) ([]byte, bool) {
+	if !r.Info.Mode().IsRegular() || r.Info.Size() > limit || b.bound(r.Path) {
 		return nil, false
 	}
 	data, err := b.host.ReadFile(r.Path)
-	return data, err == nil && len(data) <= maxCopy
+	return data, err == nil && int64(len(data)) <= limit
+}
+
+// What bwrap does for a mount grows with their number, so beyond some number larger files are copied too.
+const (
+	manyMounts  = 40
+	maxCopyMany = 1 << 20
+)
+
+// fewMounts copies files of the runtime that were to be bound, the smallest first, as long as there are too many mounts.
+func (b *builder) fewMounts() {
+	over := -manyMounts
+	for _, m := range b.plan.Mounts {
+		if m.Kind.Mounts() {
+			over++
+		}
+	}
+	if over <= 0 {
+		return
+	}
+	type file struct {
+		mount *binds.Mount
+		size  int64
+	}
+	var files []file
+	for i := range b.plan.Mounts {
+		m := &b.plan.Mounts[i]
+		if m.Kind == binds.ReadOnly && m.Reason.By == base && hostfs.Within(m.Target, "/etc") && m.Reason.Why != resolvConf.why {
+			if fi, err := b.host.Lstat(m.Source); err == nil && fi.Mode().IsRegular() && fi.Size() <= maxCopyMany {
+				files = append(files, file{m, fi.Size()})
+			}
+		}
+	}
+	slices.SortStableFunc(files, func(a, b file) int { return cmp.Compare(a.size, b.size) })
+	for _, f := range files[:min(over, len(files))] {
+		if data, err := b.host.ReadFile(f.mount.Source); err == nil && len(data) <= maxCopyMany {
+			f.mount.Kind, f.mount.Data, f.mount.Perm = binds.File, data, 0o444
+		}
+	}
 }
 
 func (b *builder) kernelSettings() {
@@ -163,10 +229,27 @@ func (b *builder) grants() error {
 		case binds.Device:
 			why = "asked for as a device"
 		}
-		b.links(r.Links, binds.Reason{By: g.By, Why: "a link on the way to " + Quote(r.Path)})
+		alias, whole := b.links(r.Links, binds.Reason{By: g.By, Why: "a link on the way to " + Quote(r.Path)})
 		b.add(binds.Mount{Kind: g.Access, Source: r.Path, Target: r.Path, Reason: binds.Reason{By: g.By, Why: why}})
+		if !whole && mountable(alias) {
+			// /tmp is a link on this host and none inside: its name leads there by a bind of its own.
+			b.add(binds.Mount{Kind: g.Access, Source: r.Path, Target: alias, Reason: binds.Reason{By: g.By, Why: why + ", by the name it was asked for"}})
+		}
 	}
 	return nil
+}
+
+// mountable says whether something can be mounted at p, which is or lies in a place of the cage's own.
+func mountable(p string) bool {
+	return !dotted(p) && (hostfs.Within(p, Tmp) || hostfs.Within(p, "/run") || hostfs.Within(p, "/var") || hostfs.Within(p, "/dev/shm"))
+}
+
+// dotted says whether p has a ".." after a name: whether it can be followed depends on a directory that it only passes.
+func dotted(p string) bool {
+	for strings.HasPrefix(p, "../") {
+		p = p[len("../"):]
+	}
+	return strings.Contains(p, "/../") || strings.HasSuffix(p, "/..")
 }
 
 // visible says whether path p means inside what it means on the host.
@@ -176,6 +259,10 @@ func (b *builder) visible(p string) bool {
 		return false
 	}
 	for _, l := range r.Links {
+		if b.broken(l) {
+			alias := clean(l.Path + "/" + l.Rest)
+			return mountable(alias) && b.bound(alias)
+		}
 		if !b.present(l.Path) {
 			return false
 		}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"io/fs"
 	"strconv"
 	"strings"
 
@@ -10,11 +11,13 @@ import (
 
 // environment decides which variables exist inside, and with which values.
 func (b *builder) environment() error {
-	if p := jobserverFifo(b.getenv("MAKEFLAGS")); p != "" && b.host.Exists(p) {
-		r, _ := b.host.Walk(p)
-		why := binds.Reason{By: "MAKEFLAGS", Why: "make's jobserver: without it make runs one job at a time"}
-		b.links(r.Links, why)
-		b.add(binds.Mount{Kind: binds.ReadWrite, Source: r.Path, Target: r.Path, Reason: why})
+	if p := jobserverFifo(b.getenv("MAKEFLAGS")); strings.HasPrefix(p, "/") {
+		// A fifo and nothing else: a variable must not open what only a grant may.
+		if r, err := b.host.Walk(p); err == nil && r.Info.Mode()&fs.ModeNamedPipe != 0 {
+			why := binds.Reason{By: "MAKEFLAGS", Why: "make's jobserver: without it make runs one job at a time"}
+			b.links(r.Links, why)
+			b.add(binds.Mount{Kind: binds.ReadWrite, Source: r.Path, Target: r.Path, Reason: why})
+		}
 	}
 	kept, dropped, err := env.Scrub(b.Env, env.Rules{Allow: b.req.Allow, Secret: b.req.Secret, Visible: b.visible})
 	if err != nil {
@@ -25,6 +28,11 @@ func (b *builder) environment() error {
 	for _, k := range kept {
 		if find(own, k.Name) == nil {
 			vars = append(vars, Var{k.Name, k.Value, binds.Reason{By: "environment", Why: k.Rule}})
+		}
+	}
+	for _, p := range b.pins {
+		if find(own, p.Name) == nil && find(vars, p.Name) == nil {
+			vars = append(vars, p)
 		}
 	}
 	for _, d := range dropped {
@@ -144,10 +152,12 @@ func (b *builder) accounts() {
 // overflow is the id that the kernel shows for one that is not mapped (/proc/sys/kernel/overflowuid).
 const overflow = 65534
 
-// accountName returns the first of names that can stand in a passwd file.
+// accountName returns the first of names that can stand in a passwd file and is nobody else's: USER outlives a change
+// of the user, and a leading '+' or '-' is NIS.
 func accountName(names ...string) string {
 	for _, n := range names {
-		if n != "" && !strings.ContainsAny(n, ":\n/ ") {
+		odd := func(r rune) bool { return r <= ' ' || r == ':' || r == '/' || r == 0x7f }
+		if n != "" && n != "root" && n != "nobody" && n[0] != '+' && n[0] != '-' && n[0] != '#' && strings.IndexFunc(n, odd) < 0 {
 			return n
 		}
 	}

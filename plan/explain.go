@@ -51,13 +51,26 @@ func (p *Plan) Explain() string {
 	}
 	if len(p.Omitted) > 0 {
 		line("\nleft out")
-		rows = rows[:0]
-		for _, o := range p.Omitted {
-			rows = append(rows, [3]string{"-", Quote(o.What), o.Why})
+		for _, o := range byReason(p.Omitted) {
+			line("  ", o.Why, ": ", o.What)
 		}
-		table(&b, rows)
 	}
 	return b.String()
+}
+
+// byReason puts together what was left out for the same reason.
+func byReason(os []Omission) (groups []Omission) {
+next:
+	for _, o := range os {
+		for i := range groups {
+			if groups[i].Why == o.Why {
+				groups[i].What += ", " + Quote(o.What)
+				continue next
+			}
+		}
+		groups = append(groups, Omission{Quote(o.What), o.Why})
+	}
+	return groups
 }
 
 func word(shared bool) string {

@@ -138,6 +138,9 @@ func (p *Plan) grants() []byte {
 // ParseGrants reads the file GrantsFile. ok is false when it is not one.
 func ParseGrants(data []byte) (g Grants, ok bool) {
 	words := strings.Split(string(data), "\x00")
+	if words[len(words)-1] != "" || len(words) < 2 {
+		return g, false // cut off
+	}
 	switch words[0] {
 	case "network own":
 	case "network shared":
@@ -148,8 +151,8 @@ func ParseGrants(data []byte) (g Grants, ok bool) {
 	for _, w := range words[1 : len(words)-1] {
 		name, target, _ := strings.Cut(w, " ")
 		kind, known := binds.ParseKind(name)
-		if !known {
-			return g, false
+		if !known || !strings.HasPrefix(target, "/") {
+			return Grants{}, false
 		}
 		g.Mounts = append(g.Mounts, binds.Mount{Kind: kind, Target: target})
 	}

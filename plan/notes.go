@@ -19,6 +19,7 @@ func (b *builder) note(s string) { b.plan.Notes = append(b.plan.Notes, s) }
 // notes tells of each argument that means something else inside: a file that is not visible there, or a place whose
 // content ends with the cage. Such a run often ends with status 0 and a wrong or lost result.
 func (b *builder) notes() {
+	b.pathNote()
 	more := 0
 	for i, a := range b.Args {
 		if i < b.Operands || i == 0 {
@@ -39,6 +40,32 @@ func (b *builder) notes() {
 	if more > 0 {
 		b.note("and " + strconv.Itoa(more) + " more arguments like these")
 	}
+}
+
+// pathNote names the directories of PATH that exist and are not visible: what is found there outside is another
+// program inside, or none.
+func (b *builder) pathNote() {
+	var hidden []string
+	for _, dir := range strings.Split(b.getenv("PATH"), ":") {
+		if !strings.HasPrefix(dir, "/") || holds(hidden, Quote(dir)) {
+			continue
+		}
+		if r, err := b.host.Walk(dir); err == nil && r.Info.IsDir() && !b.visible(dir) {
+			hidden = append(hidden, Quote(dir))
+		}
+	}
+	if len(hidden) > 0 {
+		b.note("not visible inside, though in PATH: " + strings.Join(hidden, ", ") + "; --read would grant it")
+	}
+}
+
+func holds(list []string, s string) bool {
+	for _, l := range list {
+		if l == s {
+			return true
+		}
+	}
+	return false
 }
 
 func (b *builder) argumentNote(a string) string {
@@ -68,7 +95,7 @@ func (b *builder) argumentNote(a string) string {
 	if r.Path != clean(p) && !strings.HasPrefix(clean(p), parent) {
 		return ""
 	}
-	if m, ok := binds.Cover(b.plan.Mounts, r.Path); ok && m.Kind == binds.Tmpfs {
+	if m, ok := binds.Cover(b.plan.Mounts, r.Path); ok && (m.Kind == binds.Tmpfs || m.Target == "/var/tmp" && m.Kind == binds.Symlink) {
 		return Quote(a) + " lies in a place that ends with the cage; --write of its directory would keep it"
 	}
 	return ""

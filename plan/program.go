@@ -42,9 +42,9 @@ func (b *builder) programCopy() error {
 		}
 	}
 	target := exe.Path
-	m, covered := binds.Cover(b.plan.Mounts, target)
-	if covered && m.Kind.Bind() || !strings.HasPrefix(target, "/") || b.host.Exists(target) {
-		target = "/run/selfcage/" + exe.Path[strings.LastIndexByte(exe.Path, '/')+1:]
+	// Never into a bind, which would write it to the host, nor where another file is now or a link has come between.
+	if r, err := b.host.Walk(target); b.bound(target) || !strings.HasPrefix(target, "/") || err == nil || len(r.Links) > 0 {
+		target = "/run/selfcage/program/" + exe.Path[strings.LastIndexByte(exe.Path, '/')+1:]
 	}
 	b.add(binds.Mount{Kind: binds.File, Target: target, Data: exe.Data, Perm: 0o555, Reason: binds.Reason{
 		By: "program", Why: "a copy of " + strconv.Itoa(len(exe.Data)) + " bytes: the file was deleted or replaced since the program started"}})
@@ -59,13 +59,13 @@ func (b *builder) invokedAs(argv0 string) (string, bool) {
 		if b.Dir == "" {
 			return "", false
 		}
-		return argv0, b.sameFile(hostfs.Abs(argv0, b.Dir))
+		return argv0, !dotted(argv0) && b.sameFile(hostfs.Abs(argv0, b.Dir))
 	}
 	for _, dir := range strings.Split(b.getenv("PATH"), ":") {
-		if !strings.HasPrefix(dir, "/") {
-			continue // relative entries mean another directory after every chdir
+		if b.Dir == "" {
+			return "", false
 		}
-		p := strings.TrimRight(dir, "/") + "/" + argv0
+		p := hostfs.Abs(dir, b.Dir) + "/" + argv0 // an empty entry is the working directory
 		r, err := b.host.Walk(p)
 		if err != nil || !executable(r.Info) {
 			continue
@@ -119,8 +119,22 @@ func (b *builder) sameFile(p string) bool {
 	if err != nil || r.Path != b.Exe.Path {
 		return false
 	}
-	b.links(r.Links, binds.Reason{By: "program", Why: "a link on the way to the executable, by the name it was started by"})
-	return true
+	_, whole := b.links(r.Links, binds.Reason{By: "program", Why: "a link on the way to the executable, by the name it was started by"})
+	return whole
+}
+
+// searchPath makes the links on the way to those directories of PATH that are visible by another name: on NixOS
+// /run/current-system/sw is a link into /nix/store, without which no command is found.
+func (b *builder) searchPath() error {
+	for _, dir := range strings.Split(b.getenv("PATH"), ":") {
+		if !strings.HasPrefix(dir, "/") || dotted(dir) {
+			continue
+		}
+		if r, err := b.host.Walk(dir); err == nil && b.bound(r.Path) && !b.visible(dir) {
+			b.missingLinks(r.Links, binds.Reason{By: "PATH", Why: "a link on the way to " + Quote(dir)})
+		}
+	}
+	return nil
 }
 
 func (b *builder) getenv(name string) string { return lookup(b.Env, name) }
@@ -152,8 +166,9 @@ func (b *builder) descriptors() {
 			continue
 		}
 		for _, dir := range []string{"/dev/fd/", "/proc/self/fd/"} {
-			if _, rest, ok := strings.Cut(a, dir); ok {
-				if n, ok := leadingInt(rest); ok {
+			for _, rest, ok := strings.Cut(a, dir); ok; _, rest, ok = strings.Cut(rest, dir) {
+				// Not /dev/fd/N/..: what is meant there is a directory, and an open one leads out of the cage.
+				if n, ok := leadingInt(rest); ok && !strings.HasPrefix(strings.TrimLeft(rest, "0123456789"), "/") {
 					keep(n, "arguments", "argument "+strconv.Itoa(i)+" names it")
 				}
 			}

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Script is the plan as a bash command that can be pasted: bwrap with every option, and the data by process
+// Script is the plan as a bash command that can be pasted: the bubblewrap at path bwrap with every option, and the data by process
 // substitution. It has no supervisor: signals and exit status are bwrap's own. argv is the command; without one it is
 // a shell. It holds the values of the variables, which it needs.
-func (p *Plan) Script(argv []string) string {
+func (p *Plan) Script(bwrap string, argv []string) string {
 	if len(argv) == 0 {
 		argv = []string{"/bin/sh"}
 	}
-	const first = 10 // bash keeps descriptors below for the user
+	const first = 100 // bash's own for process substitution go down from 63, and are all open at once
 	var b strings.Builder
-	b.WriteString("env -i /usr/bin/bwrap")
+	b.WriteString("env -i " + bash(bwrap))
 	for _, w := range p.Argv(func(i int) int { return first + i }) {
 		if strings.HasPrefix(w, "--") {
 			b.WriteString(" \\\n ")

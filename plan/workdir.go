@@ -28,10 +28,12 @@ func (b *builder) workDir() error {
 	}
 	b.plan.Dir = b.Dir
 	// The caller's own spelling, where it is the same directory: pwd -L and whatever records $PWD agree with outside.
-	if pwd := b.getenv("PWD"); len(pwd) > 0 && pwd[0] == '/' && pwd != b.Dir {
-		if r, err := b.host.Walk(pwd); err == nil && r.Path == b.Dir {
-			b.links(r.Links, binds.Reason{By: "working directory", Why: "a link on the way to it, by the caller's spelling"})
-			b.plan.Dir = pwd
+	if pwd := b.getenv("PWD"); len(pwd) > 0 && pwd[0] == '/' && pwd != b.Dir && clean(pwd) == pwd && !dotted(pwd) {
+		r, err := b.host.Walk(pwd)
+		if err == nil && r.Path == b.Dir {
+			if _, whole := b.links(r.Links, binds.Reason{By: "working directory", Why: "a link on the way to it, by the caller's spelling"}); whole {
+				b.plan.Dir = pwd
+			}
 		}
 	}
 	return nil
@@ -73,8 +75,8 @@ func (b *builder) bound(p string) bool {
 // would quietly do something else.
 func (b *builder) checkout(dir string) {
 	root, extra := toolchain.Checkout(b.host, dir)
-	if _, hidden := b.tooMuch(root); hidden {
-		root = dir
+	if _, hidden := b.tooMuch(root); hidden || privatePlace(root) {
+		root = dir // /tmp/.git may be anybody's
 	}
 	why := "read-only unless granted"
 	if root != dir {
@@ -83,10 +85,15 @@ func (b *builder) checkout(dir string) {
 	if !b.bound(root) {
 		b.add(binds.Mount{Kind: binds.ReadOnly, Source: root, Target: root, Reason: binds.Reason{By: "working directory", Why: why}})
 	}
-	for _, p := range extra {
-		if _, hidden := b.tooMuch(p); !hidden && !b.bound(p) {
-			b.add(binds.Mount{Kind: binds.ReadOnly, Source: p, Target: p, Reason: binds.Reason{
-				By: "working directory", Why: "the git directory of this worktree: without it git finds no repository"}})
+	for _, r := range extra {
+		if why, hidden := b.tooMuch(r.Path); hidden || privatePlace(r.Path) {
+			b.omit(r.Path, "the git directory that .git names: "+why)
+			continue
+		}
+		why := binds.Reason{By: "working directory", Why: "the git directory of this worktree: without it git finds no repository"}
+		b.links(r.Links, why)
+		if !b.bound(r.Path) {
+			b.add(binds.Mount{Kind: binds.ReadOnly, Source: r.Path, Target: r.Path, Reason: why})
 		}
 	}
 }
@@ -103,15 +110,13 @@ func privatePlace(p string) bool {
 // tooMuch says why directory p is not shown by itself, without having been granted: it is the home, above it, a
 // directory of the system's, or holds credentials.
 func (b *builder) tooMuch(p string) (why string, hidden bool) {
-	for _, h := range b.homes {
-		switch {
-		case p == h:
-			return "it is the home", true
-		case hostfs.Within(h, p):
-			return "the home lies below it", true
-		}
-	}
-	return policy.TooBroad(p, b.homes, b.host.Exists)
+	return policy.TooBroad(p, b.homes, b.resolve)
+}
+
+// resolve returns what a path leads to, if it exists.
+func (b *builder) resolve(p string) (string, bool) {
+	r, err := b.host.Walk(p)
+	return r.Path, err == nil
 }
 
 // findHomes returns the caller's home as HOME and the account have it, as spelled and without links.
@@ -188,7 +193,7 @@ func (b *builder) grantable(g Grant, r hostfs.Resolved) error {
 		return refuse("the cage has its own in that place", "grant a path below it by its own name, a device by --device")
 	}
 	for _, spelled := range []string{clean(hostfs.Abs(g.Path, b.Dir)), p} {
-		if why, fatal := policy.Forbidden(spelled, b.homes, b.host.Exists); fatal {
+		if why, fatal := policy.Forbidden(spelled, b.homes, b.resolve); fatal {
 			return refuse(why, "grant the narrowest directory that is needed and holds no credentials")
 		}
 	}

@@ -31,8 +31,9 @@ var broad = []string{"/", "/etc", "/root", "/boot", "/home", "/var", "/run", "/v
 
 // Forbidden says whether a grant of the clean absolute path p is refused whoever asks, and why: p is a credential root,
 // lies in one or holds one that exists; p is a home, above one, or another broad root. homes are the caller's home by
-// all its names. exists looks at the host.
-func Forbidden(p string, homes []string, exists func(string) bool) (why string, fatal bool) {
+// all its names. resolve looks at the host: the path without links that another one leads to, if it exists. A
+// credential root that is a link, as dotfile managers make them, is one at both ends.
+func Forbidden(p string, homes []string, resolve func(string) (string, bool)) (why string, fatal bool) {
 	for _, h := range homes {
 		if h == p {
 			return "it is the home, which holds credentials", true
@@ -42,29 +43,43 @@ func Forbidden(p string, homes []string, exists func(string) bool) (why string, 
 		}
 	}
 	for _, b := range broad[:5] {
-		if p == b && !holdsName(homes, p) {
+		if p == b {
 			return "it is a broad root that holds more than a run can need", true
 		}
 	}
-	return holdsCredentials(p, homes, exists)
+	return holdsCredentials(p, homes, resolve)
 }
 
 // TooBroad is Forbidden for what nobody asked for: the working directory. It says yes to more.
-func TooBroad(p string, homes []string, exists func(string) bool) (why string, hidden bool) {
+func TooBroad(p string, homes []string, resolve func(string) (string, bool)) (why string, hidden bool) {
+	for _, h := range homes {
+		switch {
+		case p == h:
+			return "it is the home", true
+		case within(h, p):
+			return "the home lies below it", true
+		}
+	}
 	for _, b := range broad {
 		if p == b {
 			return "it holds more than a run can need", true
 		}
 	}
-	return holdsCredentials(p, homes, exists)
+	return holdsCredentials(p, homes, resolve)
 }
 
-func holdsCredentials(p string, homes []string, exists func(string) bool) (string, bool) {
+func holdsCredentials(p string, homes []string, resolve func(string) (string, bool)) (string, bool) {
 	check := func(root string) (string, bool) {
-		switch {
-		case within(p, root):
+		if within(p, root) {
 			return root + " holds credentials, which are never granted", true
-		case within(root, p) && exists(root):
+		}
+		real, ok := resolve(root)
+		switch {
+		case !ok, real == "/dev/null": // .bash_history, for those who want none
+			return "", false
+		case within(p, real):
+			return root + " leads to it and holds credentials, which are never granted", true
+		case within(root, p), within(real, p):
 			return "it holds credentials (" + root + "), which are never granted", true
 		}
 		return "", false
@@ -82,15 +97,6 @@ func holdsCredentials(p string, homes []string, exists func(string) bool) (strin
 		}
 	}
 	return "", false
-}
-
-func holdsName(list []string, s string) bool {
-	for _, l := range list {
-		if l == s {
-			return true
-		}
-	}
-	return false
 }
 
 func within(p, dir string) bool {

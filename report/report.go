@@ -4,6 +4,7 @@ package report
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,7 +18,6 @@ import (
 // Run is the report of one run, written to the place that was asked for. A Run without a place does nothing.
 type Run struct {
 	to       string // a file, "-" for standard error, "" for nowhere
-	tmp      *os.File
 	declared policy.Settings
 	plan     *plan.Plan
 	state    string // "refused", "running", "ended"
@@ -34,19 +34,47 @@ func Begin(s policy.Settings) (*Run, error) {
 	if r.to == "" || r.to == "-" {
 		return r, nil
 	}
-	var err error
-	r.to, err = filepath.Abs(r.to)
-	if err == nil {
-		// Beside the report, so that the last step is a rename: a reader sees the old file or the new one, whole.
-		r.tmp, err = os.CreateTemp(filepath.Dir(r.to), "."+filepath.Base(r.to)+".*")
-	}
-	if err != nil {
+	if err := r.place(); err != nil {
 		return nil, &refusal.Error{
 			What: "cannot write the report", Object: s.Report.By + " " + plan.Quote(s.Report.Value), Cause: cause(err),
 			Hint: "name a file in a directory that you can write", Err: err,
 		}
 	}
 	return r, nil
+}
+
+var errNotFile = errors.New("it is there and is no regular file")
+
+// place finds out where the report goes, and tries it: a file is made there and removed at once, so that nothing is
+// left should this process be killed.
+func (r *Run) place() (err error) {
+	if r.to, err = filepath.Abs(r.to); err != nil {
+		return err
+	}
+	if fi, err := os.Lstat(r.to); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+		// The rename would replace the link.
+		if r.to, err = filepath.EvalSymlinks(r.to); err != nil {
+			return err
+		}
+	}
+	if fi, err := os.Lstat(r.to); err == nil && !fi.Mode().IsRegular() {
+		return errNotFile // a rename over /dev/null would take it from everybody
+	}
+	f, err := r.beside()
+	if err != nil {
+		return err
+	}
+	err = f.Close()
+	if err2 := os.Remove(f.Name()); err == nil {
+		err = err2
+	}
+	return err
+}
+
+// beside makes a file beside the report, so that the last step is a rename: a reader sees the old file or the new one,
+// whole. Its mode is 0600.
+func (r *Run) beside() (*os.File, error) {
+	return os.CreateTemp(filepath.Dir(r.to), "."+filepath.Base(r.to)+".*")
 }
 
 func cause(err error) string {
@@ -102,16 +130,20 @@ func (r *Run) write() error {
 		_, err := os.Stderr.Write(data)
 		return err
 	}
-	// The descriptor was opened 0600 by CreateTemp.
-	_, err := r.tmp.Write(data)
-	if err2 := r.tmp.Close(); err == nil {
-		err = err2
-	}
+	f, err := r.beside()
 	if err == nil {
-		err = os.Rename(r.tmp.Name(), r.to)
+		_, err = f.Write(data)
+		if err2 := f.Close(); err == nil {
+			err = err2
+		}
+		if err == nil {
+			err = os.Rename(f.Name(), r.to)
+		}
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
 	}
 	if err != nil {
-		_ = os.Remove(r.tmp.Name())
 		return &refusal.Error{What: "cannot write the report", Object: plan.Quote(r.to), Cause: cause(err), Err: err}
 	}
 	return nil
@@ -170,7 +202,7 @@ func declared(w *jsonw.Writer, s policy.Settings) {
 	for _, one := range []struct {
 		key   string
 		entry policy.Entry
-	}{{"mode", s.Mode}, {"network", s.Network}, {"bwrap", s.Bwrap}, {"report", s.Report}, {"quiet", s.Quiet}} {
+	}{{"mode", s.Mode}, {"network", s.Network}, {"policy", s.Policy}, {"bwrap", s.Bwrap}, {"report", s.Report}, {"quiet", s.Quiet}} {
 		if one.entry.Value != "" {
 			w.Key(one.key)
 			entry(w, one.entry)
@@ -179,7 +211,8 @@ func declared(w *jsonw.Writer, s policy.Settings) {
 	for _, list := range []struct {
 		key     string
 		entries []policy.Entry
-	}{{"readable", s.Readable}, {"writable", s.Writable}, {"device", s.Device}, {"env", s.Env}, {"secret", s.Secret}} {
+	}{{"readable", s.Readable}, {"writable", s.Writable}, {"hosts", s.Hosts}, {"gpu", s.GPU}, {"npu", s.NPU},
+		{"device", s.Device}, {"cache", s.Cache}, {"env", s.Env}, {"secret", s.Secret}, {"limit", s.Limit}} {
 		if len(list.entries) == 0 {
 			continue
 		}

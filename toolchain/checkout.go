@@ -1,5 +1,8 @@
-// Package toolchain finds what a program needs beside itself: for now the source checkout that a directory is part of.
-// It is pure over the host's file system.
+// Package toolchain finds what a program needs beside itself: the interpreters, libraries and tools that it starts, the
+// source trees that they read, and where each keeps its data. A run inside a cage must use the same ones as outside; where
+// one is missing most tools take another without a word.
+//
+// It is pure over the host's file system and the environment.
 package toolchain
 
 import (
@@ -10,9 +13,10 @@ import (
 )
 
 // Checkout returns the root of the version-controlled checkout that dir is part of, or dir itself, and the
-// directories outside of it that git needs: a linked worktree and a submodule keep theirs elsewhere. dir must be free
-// of links.
-func Checkout(host *hostfs.View, dir string) (root string, extra []string) {
+// directories outside of it that git needs: a linked worktree and a submodule keep theirs elsewhere, and .git may be a
+// link. Each is an existing git directory, but which one is for a file in the checkout to say: the caller must judge
+// it before showing it. dir must be free of links.
+func Checkout(host *hostfs.View, dir string) (root string, extra []hostfs.Resolved) {
 	for d := dir; d != "/"; d = hostfs.Parent(d) {
 		for _, vcs := range []string{".git", ".hg", ".jj", ".svn"} {
 			fi, err := host.Lstat(hostfs.Join(d, vcs))
@@ -28,31 +32,43 @@ func Checkout(host *hostfs.View, dir string) (root string, extra []string) {
 	return dir, nil
 }
 
-// gitDirs reads the pointer file .git of a worktree or submodule at root: the git directory it names and, for a
-// worktree, the repository's common one.
-func gitDirs(host *hostfs.View, root string, fi fs.FileInfo) (dirs []string) {
-	if !fi.Mode().IsRegular() {
-		return nil
+// gitDirs returns the git directory that root/.git leads to, which is a link or the pointer file of a worktree or
+// submodule, and for a worktree the repository's common one.
+func gitDirs(host *hostfs.View, root string, fi fs.FileInfo) (dirs []hostfs.Resolved) {
+	target := hostfs.Join(root, ".git")
+	if fi.Mode()&fs.ModeSymlink == 0 {
+		text, ok := pointer(host, target)
+		if !ok {
+			return nil
+		}
+		// One space, and every byte after it is the path's, as git reads it.
+		if text, ok = strings.CutPrefix(text, "gitdir: "); !ok {
+			return nil
+		}
+		target = hostfs.Abs(text, root)
 	}
-	text, ok := pointer(host, hostfs.Join(root, ".git"))
+	gitDir, ok := gitDirectory(host, target)
 	if !ok {
 		return nil
 	}
-	text, ok = strings.CutPrefix(text, "gitdir:")
-	if !ok {
-		return nil
-	}
-	gitDir, err := host.Walk(hostfs.Abs(strings.TrimSpace(text), root))
-	if err != nil || !gitDir.Info.IsDir() {
-		return nil
-	}
-	dirs = []string{gitDir.Path}
+	dirs = append(dirs, gitDir)
 	if text, ok := pointer(host, hostfs.Join(gitDir.Path, "commondir")); ok {
-		if common, err := host.Walk(hostfs.Abs(text, gitDir.Path)); err == nil && common.Info.IsDir() {
-			dirs = append(dirs, common.Path)
+		if common, ok := gitDirectory(host, hostfs.Abs(text, gitDir.Path)); ok {
+			dirs = append(dirs, common)
 		}
 	}
 	return dirs
+}
+
+// gitDirectory resolves p if it is what git takes for a git directory (is_git_directory in its setup.c). Anything else
+// would show a directory that only a line in some file asks for.
+func gitDirectory(host *hostfs.View, p string) (r hostfs.Resolved, ok bool) {
+	r, err := host.Walk(p)
+	if err != nil || !r.Info.IsDir() || r.Path == "/" {
+		return r, false
+	}
+	has := func(name string) bool { return host.Exists(hostfs.Join(r.Path, name)) }
+	return r, has("HEAD") && (has("commondir") || has("objects") && has("refs"))
 }
 
 // pointer reads a file of one line. git's own limit for .git files is a path; anything longer is not one.

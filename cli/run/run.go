@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/selfcage/selfcage/internal/launch"
 	"github.com/selfcage/selfcage/internal/refusal"
 	"github.com/selfcage/selfcage/internal/start"
 	"github.com/selfcage/selfcage/plan"
@@ -29,8 +30,18 @@ not found. When CMD dies of a signal, so does selfcage.
   selfcage run --network none -- ./benchmark
 `
 
-// Main executes the command line args, which begins with the program's name and "run". It never returns.
+// Main executes the command line args where that is one of run, and then never returns.
 func Main(args []string) {
+	if len(args) == 1 && os.Getenv(launch.StartVar) != "" && launch.Inside() {
+		// A command line that did not fit bubblewrap's: this stage fetches it and executes itself once more.
+		var p start.Program
+		if err := p.Enter(); err != nil {
+			p.Fail(err)
+		}
+	}
+	if len(args) < 2 || args[1] != "run" {
+		return
+	}
 	p, argv, help, err := Parse(args[2:], len(args)-len(args[2:]))
 	switch {
 	case help:

@@ -9,8 +9,6 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "run" {
-		run.Main(os.Args) // both stages of every start come by here: no kong
-	}
+	run.Main(os.Args) // both stages of every start come by here: no kong
 	os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -14,6 +14,7 @@ import (
 type Link struct {
 	Path string // where the link lies; no component before the last is itself a link
 	Text string // what it says, unchanged
+	Rest string // of the path, behind the link
 }
 
 // maxLinks is the limit of Linux itself (MAXSYMLINKS in linux/namei.h).
@@ -21,6 +22,9 @@ const maxLinks = 40
 
 // ErrLoop is returned for a path with more than 40 links.
 var ErrLoop = errors.New("too many levels of symbolic links")
+
+// ErrNotDir is returned for a path that goes on after a file, be it with a slash or "..".
+var ErrNotDir = errors.New("not a directory")
 
 // View is a host with a memory: no path is asked for twice, so that one start sees one state and asks little.
 type View struct {
@@ -94,10 +98,9 @@ type Resolved struct {
 // On an error, Resolved.Path is the component that could not be looked at and Links are those met before it.
 func (v *View) Walk(p string) (r Resolved, err error) {
 	r.Path = "/"
-	rest := p
-	for rest != "" {
+	for rest, more := p, true; more; {
 		var name string
-		name, rest, _ = strings.Cut(rest, "/")
+		name, rest, more = strings.Cut(rest, "/") // more: name must lead to a directory
 		switch name {
 		case "", ".":
 			continue
@@ -113,21 +116,30 @@ func (v *View) Walk(p string) (r Resolved, err error) {
 		}
 		if fi.Mode()&fs.ModeSymlink == 0 {
 			r.Path = next
+			if more && !fi.IsDir() {
+				return r, ErrNotDir
+			}
 			continue
 		}
 		text, err := v.ReadLink(next)
-		if err == nil && len(r.Links) >= maxLinks {
+		switch {
+		case err == nil && len(r.Links) >= maxLinks:
 			err = ErrLoop
+		case err == nil && text == "":
+			err = fs.ErrNotExist // Linux makes no such link, but others do
 		}
 		if err != nil {
 			r.Path = next
 			return r, err
 		}
-		r.Links = append(r.Links, Link{next, text})
+		r.Links = append(r.Links, Link{next, text, rest})
 		if strings.HasPrefix(text, "/") {
 			r.Path = "/"
 		}
-		rest = text + "/" + rest
+		if more {
+			text += "/" + rest
+		}
+		rest, more = text, true
 	}
 	r.Info, err = v.Lstat(r.Path)
 	return r, err

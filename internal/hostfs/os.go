@@ -26,8 +26,5 @@ func (OS) Lstat(name string) (fs.FileInfo, error) { return os.Lstat(abs(name)) }
 // ReadLink returns the text of the named link.
 func (OS) ReadLink(name string) (string, error) { return os.Readlink(abs(name)) }
 
-// ReadFile returns the content of the named file.
-func (OS) ReadFile(name string) ([]byte, error) { return os.ReadFile(abs(name)) }
-
 // ReadDir lists the named directory, sorted.
 func (OS) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(abs(name)) }

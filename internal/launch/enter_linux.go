@@ -6,6 +6,8 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"runtime"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -52,22 +54,42 @@ func Enter(value string) error {
 	if err := unix.Sendto(st.sock, []byte("hello"), unix.MSG_NOSIGNAL, nil); err != nil {
 		return errAlone
 	}
-	var buf [4096]byte
-	n := 0
-	for {
-		var err error
-		if n, err = unix.Read(st.sock, buf[:]); !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
+	word, err := receiveAnswer(st.sock)
 	unix.Close(st.sock)
-	if n < 1 {
+	if err != nil || len(word) == 0 {
 		return errAlone
 	}
-	if n > 1 {
-		os.Args[0] = string(buf[1:n])
+	if word[0] == '=' {
+		os.Args[0] = string(word[1:])
 	}
 	return nil
+}
+
+// receiveAnswer waits for the supervisor's message. It holds argv[0], which can be longer than a path.
+func receiveAnswer(sock int) ([]byte, error) {
+	buf := make([]byte, 512)
+	for {
+		n, _, err := unix.Recvfrom(sock, buf, unix.MSG_PEEK|unix.MSG_TRUNC)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return nil, err
+		case n <= len(buf):
+			return buf[:n], nil
+		default:
+			buf = make([]byte, n)
+		}
+	}
+}
+
+// Before the program's main and most of its own initialisation: those must not see an environment that is not whole.
+// An error is reported by Enter, which tries again.
+func init() {
+	if value := os.Getenv(StartVar); value != "" {
+		if st, ok := parseStart(value); ok && st.big >= 0 && Inside() {
+			_ = enterAgain(st)
+		}
+	}
 }
 
 // enterAgain fetches a command line and environment that did not fit bwrap's, and executes this program once more
@@ -88,13 +110,37 @@ func enterAgain(st start) error {
 		}
 		off += max(n, 0)
 	}
-	unix.Close(st.big)
+	unix.CloseOnExec(st.big)
 	argv, environ, ok := splitWords(b)
 	if !ok {
 		return errTruncated
 	}
 	st.big = -1
-	return os.NewSyscallError("execve", syscall.Exec("/proc/self/exe", argv, append(environ, StartVar+"="+st.String())))
+	// The runtime's handlers do not survive the exec, and a signal to the group must not meet the default action.
+	for _, sig := range managed {
+		rawclone.Ignore(sig)
+	}
+	return os.NewSyscallError("execve", syscall.Exec(ownPath(), argv, append(environ, StartVar+"="+st.String())))
+}
+
+// ownPath is the path by which bwrap has executed this program: its last part is the name that ps and pkill know.
+func ownPath() string {
+	const self = "/proc/self/exe"
+	name, dirs := os.Args[0], []string{""}
+	if !strings.Contains(name, "/") {
+		dirs = strings.Split(os.Getenv("PATH"), ":")
+		name = "/" + name
+	}
+	var runs, lies unix.Stat_t
+	if unix.Stat(self, &runs) != nil {
+		return self
+	}
+	for _, dir := range dirs {
+		if unix.Stat(dir+name, &lies) == nil && lies.Dev == runs.Dev && lies.Ino == runs.Ino {
+			return dir + name
+		}
+	}
+	return self
 }
 
 // restoreSignals gives each signal that is ignored only because bwrap had to survive it its default action. The Go
@@ -115,6 +161,10 @@ func restoreSignals(ignored uint64) {
 		}
 	}
 	if len(forget) > 0 {
+		// The runtime's goroutine for signals takes the thread it is on for ever: not the first one, whose signal mask
+		// is what others see as the process's.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
 		c := make(chan os.Signal, 1)
 		signal.Notify(c, forget...)
 		signal.Stop(c)

@@ -60,8 +60,11 @@ func (s *supervisor) finish() {
 		wait(s.witness)
 	}
 	if s.init != 0 {
-		_ = unix.Kill(s.init, unix.SIGKILL)
-		wait(s.init)
+		// Not our child: bwrap has reaped it before it ended, and the number may be somebody else's now.
+		if _, err := unix.Wait4(s.init, nil, unix.WNOHANG, nil); err == nil {
+			_ = unix.Kill(s.init, unix.SIGKILL)
+			wait(s.init)
+		}
 		return
 	}
 	for _, pid := range children("self") {

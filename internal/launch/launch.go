@@ -92,6 +92,14 @@ func (s start) String() string {
 	return strconv.Itoa(s.sock) + ":" + strconv.FormatUint(s.ignored, 16) + ":" + strconv.Itoa(s.big)
 }
 
+// answer is what the supervisor says to the program: that it may go on, and argv[0] where bwrap could not set it.
+func answer(command string, args []string) string {
+	if len(args) == 0 || args[0] == command {
+		return "+"
+	}
+	return "=" + args[0]
+}
+
 func parseStart(v string) (s start, ok bool) {
 	f := strings.Split(v, ":")
 	if len(f) != 3 {

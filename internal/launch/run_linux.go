@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -47,7 +48,7 @@ func (s *supervisor) start(bwrap string) *Failure {
 	for _, fd := range keep {
 		setInherited(fd)
 	}
-	for _, sig := range managed {
+	for _, sig := range caughtSignals() {
 		if ignored, _ := rawclone.Disposition(sig); ignored {
 			s.ignored |= bit(sig)
 		}
@@ -72,17 +73,26 @@ func (s *supervisor) start(bwrap string) *Failure {
 	}
 	// Orphans of the cage become our children, so that we can wait for all of it.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		s.finish()
 		return &Failure{Step: "PR_SET_CHILD_SUBREAPER", Err: err}
 	}
 	// bwrap starts with an empty environment: what it is started with can be read in /proc/1/environ inside.
-	s.bwrap, err = rawclone.Exec(bwrap, cmd, nil, managed[:])
+	ignore := managed[:]
+	if s.ignored&bit(int(unix.SIGCONT)) != 0 {
+		ignore = append(ignore, int(unix.SIGCONT))
+	}
+	s.bwrap, err = rawclone.Exec(bwrap, cmd, nil, ignore)
 	if err != nil {
 		s.finish()
+		s.release()
 		return &Failure{Step: "execute " + bwrap, Err: err}
 	}
+	// A signal that the caller has blocked is blocked in the program too, and waits there. Here it must not wait.
+	s.blocked = rawclone.SetMask(0)
 	s.bwrapFD, err = unix.PidfdOpen(s.bwrap, 0)
 	if err != nil {
 		s.kill()
+		s.release()
 		return &Failure{Step: "pidfd_open", Err: err}
 	}
 	return nil
@@ -110,6 +120,8 @@ func (s *supervisor) command(sock int) (cmd []string, files []int, err error) {
 		small := *p
 		small.Env = nil
 		args = small.Argv(func(i int) int { return files[i] })
+		small.Env = someVars(p.Env, (maxWords-len(args))/3)
+		args = small.Argv(func(i int) int { return files[i] })
 		prog = prog[:1]
 	}
 	args = append(args, "--setenv", StartVar, st.String())
@@ -118,6 +130,18 @@ func (s *supervisor) command(sock int) (cmd []string, files []int, err error) {
 		return nil, files, err
 	}
 	return append([]string{"bwrap", "--args", strconv.Itoa(fd), "--"}, prog...), append(files, fd), nil
+}
+
+// someVars returns max of the variables at the most: first those by which the program and its libraries are found.
+func someVars(vars []plan.Var, max int) (some []plan.Var) {
+	for _, first := range []bool{true, false} {
+		for _, v := range vars {
+			if needed := v.Name == "PATH" || strings.HasPrefix(v.Name, "LD_"); needed == first && len(some) < max {
+				some = append(some, v)
+			}
+		}
+	}
+	return some
 }
 
 func joinArgs(args []string) []byte {
@@ -154,11 +178,11 @@ func memoryFile(name string, content []byte) (int, error) {
 	return fd, nil
 }
 
-// openDescriptors returns those of fds that are open now. The others must not be: a descriptor of our own could take
-// the number.
+// openDescriptors returns those of fds that the caller has handed over. Those that are close-on-exec cannot have come
+// through an exec: they are the Go runtime's or the program's own, under a number that is not open outside.
 func openDescriptors(fds []plan.FD) (open []int) {
 	for _, f := range fds {
-		if _, err := unix.FcntlInt(uintptr(f.N), unix.F_GETFD, 0); err == nil {
+		if flags, err := unix.FcntlInt(uintptr(f.N), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
 			open = append(open, f.N)
 		}
 	}
@@ -211,10 +235,11 @@ func (s *supervisor) watch() error {
 	if err != nil {
 		return err
 	}
-	rawclone.Catch(s.catchFD, managed[:]...)
-	rawclone.Catch(s.catchFD, int(unix.SIGCONT), int(unix.SIGWINCH))
+	rawclone.Catch(s.catchFD, caughtSignals()...)
 	return nil
 }
+
+func caughtSignals() []int { return append(managed[:], int(unix.SIGCONT), int(unix.SIGWINCH)) }
 
 // Exit ends this process as the program ended: with its status, or by the signal that it died of, so that the
 // caller's WIFSIGNALED is true.
@@ -222,7 +247,9 @@ func (e End) Exit() {
 	if e.Signal == 0 {
 		os.Exit(e.Status)
 	}
-	unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // the program's core file is enough
+	// The program's core file is enough. The limit does not count where cores go to a program.
+	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	rawclone.Default(e.Signal)
 	old := rawclone.SetMask(0)
 	unix.Tgkill(os.Getpid(), unix.Gettid(), syscall.Signal(e.Signal))

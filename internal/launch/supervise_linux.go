@@ -27,7 +27,7 @@ type supervisor struct {
 	bwrapFD, progFD   int // pidfds
 	witnessFD, sock   int
 	signalFD, catchFD int    // the two ends of the pipe of caught signals
-	ignored           uint64 // signals that were ignored when we started
+	ignored, blocked  uint64 // signals that were ignored, or blocked, when we started
 	held              uint64 // signals that came too early for the program
 	judge             judge
 	stop              int       // the stop signal that the program is about to follow; 0 for none
@@ -45,9 +45,19 @@ const patience = time.Second
 
 func (s *supervisor) run() (End, *Failure) {
 	early, failure := s.meet()
+	if failure != nil {
+		early = s.missed(failure)
+	}
 	if failure != nil || early != 0 {
 		s.kill()
-		return End{Signal: early}, failure
+		s.release()
+		if early == 0 {
+			early = s.early()
+		}
+		if early != 0 {
+			return End{Signal: early}, nil
+		}
+		return End{}, failure
 	}
 	s.deliverHeld()
 	if fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0); err == nil {
@@ -59,12 +69,10 @@ func (s *supervisor) run() (End, *Failure) {
 		ready := s.poll(ended)
 		now := time.Now()
 		s.readWitness(now)
-		for _, sig := range readSignals(s.signalFD) {
+		for _, sig := range s.readSignals() {
 			s.caught(sig, now)
 		}
-		for _, sig := range s.judge.due(now) {
-			s.forward(sig)
-		}
+		s.askWitness(now)
 		if ready.prog && !ended {
 			ended = true
 			s.left = s.leftovers()
@@ -81,12 +89,10 @@ func (s *supervisor) meet() (early int, f *Failure) {
 	for {
 		ready := s.poll(false)
 		s.readWitness(time.Now())
-		for _, sig := range readSignals(s.signalFD) {
-			if fatal(sig) && s.ignored&bit(sig) == 0 {
-				return sig, nil
-			}
-			s.hold(sig)
+		if sig := s.early(); sig != 0 {
+			return sig, nil
 		}
+		s.followEarlyStop()
 		if ready.sock {
 			pid, err := receiveHello(s.sock)
 			if err == nil {
@@ -95,11 +101,70 @@ func (s *supervisor) meet() (early int, f *Failure) {
 			if !errors.Is(err, errClosed) {
 				return 0, &Failure{Step: "meet the program", Err: err}
 			}
+			s.hangUp() // nobody can say hello any more, but somebody may still run
 		}
-		if ready.bwrap || ready.sock {
+		if ready.bwrap {
 			return 0, s.failed()
 		}
 	}
+}
+
+// early reads the signals that were caught before the program has begun: one that ends it, or 0. The others are held.
+func (s *supervisor) early() (sig int) {
+	for _, c := range s.readSignals() {
+		sig := int(c.Number)
+		if fatal(sig) && s.ignored&bit(sig) == 0 { // never blocked: a Go program unblocks them
+			return sig
+		}
+		s.hold(sig)
+	}
+	return 0
+}
+
+// followEarlyStop is for a program that already has its signals back, has stopped, and so cannot say hello.
+func (s *supervisor) followEarlyStop() {
+	sig := heldStop(s.held)
+	if sig == 0 {
+		return
+	}
+	for _, init := range children(strconv.Itoa(s.bwrap)) {
+		for _, pid := range children(strconv.Itoa(init)) {
+			if state, _ := processState(pid); state == 'T' {
+				s.held &^= stopSet
+				for _, late := range s.stopSelf(sig) {
+					s.hold(int(late.Number))
+				}
+				_ = unix.Kill(pid, unix.SIGCONT)
+			}
+		}
+	}
+}
+
+// missed returns the signal by which a start failed, if that was one to the whole group: the program, which had no
+// handler yet, died of it, and it may have reached us on another thread and a moment later.
+func (s *supervisor) missed(f *Failure) (sig int) {
+	if fatal(f.Status - 128) {
+		t := unix.NsecToTimespec(int64(window))
+		_, _ = unix.Ppoll([]unix.PollFd{{Fd: int32(s.signalFD), Events: unix.POLLIN}}, &t, nil)
+	}
+	return s.early()
+}
+
+// release gives the signals back: finding out why a start failed takes a while, and Ctrl-C must end that.
+func (s *supervisor) release() {
+	for _, sig := range caughtSignals() {
+		if s.ignored&bit(sig) != 0 {
+			rawclone.Ignore(sig)
+		} else {
+			rawclone.Default(sig)
+		}
+	}
+	rawclone.SetMask(s.blocked)
+}
+
+func (s *supervisor) hangUp() {
+	unix.Close(s.sock)
+	s.sock = -1
 }
 
 // greet answers the program, which only then goes on.
@@ -116,15 +181,10 @@ func (s *supervisor) greet(pid int) *Failure {
 			return &Failure{Step: "observe the cage", Err: err, Met: true}
 		}
 	}
-	argv0 := ""
-	if len(s.plan.Args) > 0 && s.plan.Args[0] != s.plan.Command {
-		argv0 = s.plan.Args[0]
-	}
-	if err := unix.Sendto(s.sock, []byte("+"+argv0), unix.MSG_NOSIGNAL, nil); err != nil {
+	if err := unix.Sendto(s.sock, []byte(answer(s.plan.Command, s.plan.Args)), unix.MSG_NOSIGNAL, nil); err != nil {
 		return s.failed()
 	}
-	unix.Close(s.sock)
-	s.sock = -1
+	s.hangUp()
 	return nil
 }
 
@@ -133,7 +193,7 @@ func (s *supervisor) greet(pid int) *Failure {
 func (s *supervisor) hold(sig int) {
 	switch {
 	case sig == int(unix.SIGCONT):
-		s.held &^= bit(int(unix.SIGTSTP)) | bit(int(unix.SIGTTIN)) | bit(int(unix.SIGTTOU))
+		s.held &^= stopSet
 	case sig != int(unix.SIGWINCH) && s.ignored&bit(sig) == 0:
 		s.held |= bit(sig)
 	}
@@ -149,8 +209,11 @@ func (s *supervisor) deliverHeld() {
 }
 
 // caught deals with a signal that this process got.
-func (s *supervisor) caught(sig int, now time.Time) {
-	s.judge.catch(sig, now)
+func (s *supervisor) caught(c rawclone.Signal, now time.Time) {
+	sig := int(c.Number)
+	if s.judge.catch(c, now) {
+		s.groupGot(sig)
+	}
 	if sig == int(unix.SIGCONT) {
 		s.stop = 0
 		if !s.nextTick.IsZero() {
@@ -190,7 +253,9 @@ func (s *supervisor) followStop(now time.Time) {
 			sig = int(unix.SIGTSTP)
 		}
 		s.stop = 0
-		s.stopSelf(sig)
+		for _, late := range s.stopSelf(sig) {
+			s.caught(late, time.Now())
+		}
 	case s.stop != 0 && now.After(s.stopEnd):
 		s.stop = 0
 	}
@@ -198,23 +263,21 @@ func (s *supervisor) followStop(now time.Time) {
 
 // stopSelf takes the default action of a stop signal. A continue that arrived since the program was seen stopped must
 // win, or the program would run on below a stopped job: the signal is first made pending while it is blocked, since
-// from then on the kernel takes it back when a continue comes.
-func (s *supervisor) stopSelf(sig int) {
+// from then on the kernel takes it back when a continue comes. It returns the signals that it found meanwhile.
+func (s *supervisor) stopSelf(sig int) (late []rawclone.Signal) {
 	old := rawclone.SetMask(bit(sig))
 	rawclone.Default(sig)
 	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), unix.Signal(sig))
-	late := readSignals(s.signalFD)
+	late = s.readSignals()
 	for _, c := range late {
-		if c == int(unix.SIGCONT) {
+		if int(c.Number) == int(unix.SIGCONT) {
 			takePending(bit(sig))
 		}
 	}
 	rawclone.SetMask(old) // here this process stops, and goes on when it is continued
 	rawclone.Catch(s.catchFD, sig)
-	now := time.Now()
-	for _, c := range late {
-		s.caught(c, now)
-	}
+	s.giveTerminal()
+	return late
 }
 
 func takePending(set uint64) {
@@ -248,10 +311,13 @@ func (s *supervisor) poll(progEnded bool) readiness {
 
 // timeout is how long to wait at the most; negative is for ever.
 func (s *supervisor) timeout(now time.Time) time.Duration {
-	d := s.judge.wait(now)
 	if s.prog == 0 {
+		if heldStop(s.held) != 0 {
+			return 5 * time.Millisecond
+		}
 		return -1
 	}
+	d := s.judge.wait(now)
 	if s.stop != 0 && (d < 0 || d > 2*time.Millisecond) {
 		d = 2 * time.Millisecond
 	}
@@ -263,29 +329,84 @@ func (s *supervisor) timeout(now time.Time) time.Duration {
 	return d
 }
 
-// readSignals empties a pipe of signal numbers.
-func readSignals(fd int) (sigs []int) {
-	var buf [64]byte
-	for {
-		n, err := unix.Read(fd, buf[:])
-		if err == unix.EINTR {
+func (s *supervisor) readSignals() []rawclone.Signal {
+	sigs, _ := rawclone.Read(s.signalFD)
+	return sigs
+}
+
+func (s *supervisor) readWitness(now time.Time) {
+	if s.witnessFD < 0 {
+		return
+	}
+	sigs, alive := rawclone.Read(s.witnessFD)
+	for _, sig := range sigs {
+		if !sig.Mark() {
+			for range s.judge.witness(sig, now) {
+				s.groupGot(int(sig.Number))
+			}
 			continue
 		}
-		if err != nil || n <= 0 {
-			return sigs
+		for _, directed := range s.judge.mark() {
+			s.forward(directed)
 		}
-		for _, b := range buf[:n] {
-			sigs = append(sigs, int(b))
-		}
-		if n < len(buf) {
-			return sigs
+	}
+	if !alive {
+		s.noWitness()
+	}
+}
+
+// askWitness passes on what was sent to this process alone.
+func (s *supervisor) askWitness(now time.Time) {
+	given := s.judge.late(now)
+	if s.judge.ask(now) {
+		given = s.witnessFD < 0 || rawclone.Mark(s.witness) != nil
+	}
+	if given {
+		for _, sig := range s.judge.giveUp() {
+			s.forward(sig)
 		}
 	}
 }
 
-func (s *supervisor) readWitness(now time.Time) {
-	for _, sig := range readSignals(s.witnessFD) {
-		s.judge.witness(sig, now)
+// noWitness goes on after somebody has killed the witness: then each signal is passed on, better twice than never.
+func (s *supervisor) noWitness() {
+	unix.Close(s.witnessFD)
+	s.witnessFD = -1
+}
+
+// groupGot is called for a signal that went to the group, and so to the program, unless that has left the group.
+func (s *supervisor) groupGot(sig int) {
+	if s.apart() != 0 {
+		s.forward(sig)
+	}
+}
+
+// apart returns the process group of a program that has left ours although we lead it, or 0. Unconfined the program
+// would be the leader, and a leader cannot leave: what comes for the group is still meant for it. Shells do that.
+func (s *supervisor) apart() (pgrp int) {
+	own := unix.Getpgrp()
+	if own != os.Getpid() {
+		return 0
+	}
+	if its, err := unix.Getpgid(s.prog); err == nil && its != own {
+		return its
+	}
+	return 0
+}
+
+// giveTerminal hands on to such a program the terminal that a shell has given to our group.
+func (s *supervisor) giveTerminal() {
+	pgrp := s.apart()
+	if pgrp == 0 {
+		return
+	}
+	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	if has, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); err == nil && has == unix.Getpgrp() {
+		_ = unix.IoctlSetPointerInt(fd, unix.TIOCSPGRP, pgrp)
 	}
 }
 

@@ -36,6 +36,9 @@ func setAction(sig int, sa *sigaction) {
 	syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(sa)), 0, sigsetSize, 0, 0)
 }
 
+// Ignore makes a signal be ignored, which survives an exec.
+func Ignore(sig int) { setAction(sig, &sigaction{handler: sigIgnore}) }
+
 // SetMask sets the calling thread's signal mask (bit n-1 is signal n) and returns the one before. The caller must be
 // locked to its thread.
 func SetMask(mask uint64) (old uint64) {
@@ -53,17 +56,62 @@ func top(stack *[4096]byte) uintptr { return (uintptr(unsafe.Pointer(stack)) + 4
 // What the witness reads and writes while it lives.
 var (
 	witnessSet  = ^uint64(0)
-	witnessInfo [128]byte // siginfo_t
+	witnessInfo [16]uint64 // siginfo_t
 )
 
-// Witness starts a child that writes the number of each signal it gets to descriptor w, one byte each, as long as
-// the calling thread lives. It keeps no other descriptor. At most one may exist. The caller must be locked to its
-// thread.
+// Signal is what is known of a signal that came: the beginning of its siginfo_t. The same signal of the same sender to
+// a whole group is the same to each member.
+type Signal struct {
+	Number int32
+	errno  int32
+	Code   int32 // how it was sent
+	_      int32
+	Sender int32 // process id, where a process sent it
+}
+
+// A mark is a signal that only we send: its number is the last one that the kernel takes from a queue, so that a
+// witness who writes it has written all signals that it got before.
+var mark = Signal{Number: 64, errno: 0x53434147, Code: -1} // SI_QUEUE; the errno is 0 in everybody else's
+
+// Witness starts a child that writes a Signal for each signal it gets to descriptor w, as long as the calling thread
+// lives. It keeps no other descriptor. At most one may exist. The caller must be locked to its thread.
 func Witness(w int) (pid int, err error) {
 	old := SetMask(^uint64(0))
 	r := cloneWitness(top(&witnessStack), uintptr(unsafe.Pointer(&witnessSet)), uintptr(unsafe.Pointer(&witnessInfo)), uintptr(w), uintptr(syscall.Getpid()))
 	SetMask(old)
 	return result(r)
+}
+
+// Mark makes the witness write a mark, after all signals that it got before.
+func Mark(witness int) error {
+	info := [7]Signal{mark} // a siginfo_t has 128 bytes
+	_, _, errno := syscall.RawSyscall(syscall.SYS_RT_SIGQUEUEINFO, uintptr(witness), uintptr(mark.Number), uintptr(unsafe.Pointer(&info)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// Mark reports whether what the witness wrote is a mark.
+func (s Signal) Mark() bool { return s == mark }
+
+// Read empties a pipe that the witness or the handler of Catch writes to; r must not block. open is false when no
+// writer is left.
+func Read(r int) (sigs []Signal, open bool) {
+	var buf [64]Signal
+	for {
+		n, err := syscall.Read(r, unsafe.Slice((*byte)(unsafe.Pointer(&buf)), unsafe.Sizeof(buf)))
+		if err == syscall.EINTR {
+			continue
+		}
+		if n <= 0 {
+			return sigs, err == syscall.EAGAIN
+		}
+		sigs = append(sigs, buf[:n/int(unsafe.Sizeof(mark))]...)
+		if n < int(unsafe.Sizeof(buf)) {
+			return sigs, true
+		}
+	}
 }
 
 // execArgs is what the child of Exec reads. The assembly knows its layout.
@@ -103,7 +151,11 @@ func Exec(path string, argv, envv []string, ignore []int) (pid int, err error) {
 	runtime.KeepAlive(a)
 	pid, err = result(r)
 	if err == nil && a.errno != 0 {
-		_, _ = syscall.Wait4(pid, nil, 0, nil)
+		for {
+			if _, e := syscall.Wait4(pid, nil, 0, nil); e != syscall.EINTR {
+				break
+			}
+		}
 		return 0, syscall.Errno(-a.errno)
 	}
 	return pid, err
@@ -134,8 +186,7 @@ func result(r uintptr) (int, error) {
 
 var catchFD int32
 
-// Catch makes each of sigs be written to descriptor fd, one byte with its number each, from now on and in place of
-// whatever the Go runtime did with it. fd must be the same in every call, and not block.
+// Catch makes a Signal be written to descriptor fd for each of sigs that comes, from now on and in place of whatever the Go runtime did with it. fd must be the same in every call, and not block.
 func Catch(fd int, sigs ...int) {
 	const siginfo, onstack, restart = 0x4, 0x08000000, 0x10000000
 	catchFD = int32(fd)

@@ -61,13 +61,12 @@ loop:
 	SYSCALL
 	TESTQ AX, AX
 	JLE   loop // EINTR, after a stop
-	MOVQ  AX, (R13)
 	MOVQ  BX, DI
 	MOVQ  R13, SI
-	MOVQ  $1, DX
+	MOVQ  $20, DX // sizeof(Signal)
 	MOVQ  $SYS_write, AX
 	SYSCALL
-	CMPQ  AX, $1
+	CMPQ  AX, $20
 	JEQ   loop // else nobody reads any more
 
 out:
@@ -139,16 +138,12 @@ run:
 	SYSCALL
 	INT  $3
 
-// onSignal is a signal handler with the C calling convention: signal number in DI. The kernel restores every register.
+// onSignal is a signal handler with the C calling convention: siginfo_t in SI. The kernel restores every register.
 TEXT ·onSignal(SB),NOSPLIT|NOFRAME,$0
-	SUBQ $24, SP
-	MOVB DI, 8(SP)
 	MOVL ·catchFD(SB), DI
-	LEAQ 8(SP), SI
-	MOVQ $1, DX
+	MOVQ $20, DX // sizeof(Signal)
 	MOVQ $SYS_write, AX
 	SYSCALL
-	ADDQ $24, SP
 	RET
 
 TEXT ·restore(SB),NOSPLIT|NOFRAME,$0

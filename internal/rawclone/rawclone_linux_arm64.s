@@ -59,13 +59,12 @@ loop:
 	SVC
 	CMP  $0, R0
 	BLE  loop // EINTR, after a stop
-	MOVB R0, (R20)
 	MOVD R21, R0
 	MOVD R20, R1
-	MOVD $1, R2
+	MOVD $20, R2 // sizeof(Signal)
 	MOVD $SYS_write, R8
 	SVC
-	CMP  $1, R0
+	CMP  $20, R0
 	BEQ  loop // else nobody reads any more
 
 out:
@@ -134,17 +133,13 @@ run:
 	SVC
 	BRK
 
-// onSignal is a signal handler with the C calling convention: signal number in R0, return address in R30. The kernel
+// onSignal is a signal handler with the C calling convention: siginfo_t in R1, return address in R30. The kernel
 // restores every register.
 TEXT ·onSignal(SB),NOSPLIT|NOFRAME,$0
-	SUB  $16, RSP
-	MOVB R0, (RSP)
 	MOVW ·catchFD(SB), R0
-	MOVD RSP, R1
-	MOVD $1, R2
+	MOVD $20, R2 // sizeof(Signal)
 	MOVD $SYS_write, R8
 	SVC
-	ADD  $16, RSP
 	RET
 
 // func handlerPCs() (handler, restorer uintptr): without a restorer the kernel takes the one in the vDSO.

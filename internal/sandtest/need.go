@@ -40,6 +40,7 @@ const (
 	Perl     Feature = "perl"
 	Git      Feature = "git"
 	Sudo     Feature = "sudo" // sudo works without a password
+	Go       Feature = "go"   // the go command, and the sources of this module around the test
 )
 
 // checks holds one function a feature: nil, or why the feature is missing.
@@ -60,6 +61,7 @@ var checks = map[Feature]func() error{
 	Perl:     sync.OnceValue(checkPerl),
 	Git:      sync.OnceValue(checkGit),
 	Sudo:     sync.OnceValue(checkSudo),
+	Go:       sync.OnceValue(checkGo),
 }
 
 const requireVar = "SELFCAGE_TEST_REQUIRE"

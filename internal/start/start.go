@@ -72,19 +72,25 @@ func (p Program) Enter() error {
 	}
 	if p.off(s) {
 		if inside {
-			p.say("note: mode off asked for inside a cage: it stays in force, since one cannot leave")
+			p.note(s, "mode off asked for inside a cage: it stays in force, since one cannot leave")
 		}
 		return nil
 	}
-	for _, err := range []error{policy.Misspelt(policy.Prefix(p.Name), environ), s.Unsupported()} {
+	if inside {
+		return p.nested(s, environ)
+	}
+	return p.cage(s, environ)
+}
+
+// possible refuses what must not be skipped silently: a misspelt variable, a setting that is not there yet, a secret
+// that is not set.
+func (p Program) possible(s policy.Settings, environ []string) error {
+	for _, err := range []error{policy.Misspelt(policy.Prefix(p.Name), environ), s.Unsupported(), s.UnsetSecret(environ)} {
 		if err != nil {
 			return err
 		}
 	}
-	if inside {
-		return p.nested(s)
-	}
-	return p.cage(s, environ)
+	return nil
 }
 
 func (p Program) off(s policy.Settings) bool {
@@ -104,8 +110,8 @@ func (p Program) cage(s policy.Settings, environ []string) error {
 		}
 		return err
 	}
-	if len(end.Left) > 0 && s.Quiet.Value != "1" {
-		p.say("note: ended with the program: " + strings.Join(end.Left, ", "))
+	if len(end.Left) > 0 {
+		p.note(s, "ended with the program: "+strings.Join(end.Left, ", "))
 	}
 	if err := rep.Ended(end.Status, end.Signal); err != nil {
 		p.say("note: " + err.Error())
@@ -115,7 +121,7 @@ func (p Program) cage(s policy.Settings, environ []string) error {
 }
 
 func (p Program) run(rep *report.Run, s policy.Settings, environ []string) (end launch.End, err error) {
-	if err := s.UnsetSecret(environ); err != nil {
+	if err := p.possible(s, environ); err != nil {
 		return end, err
 	}
 	path, err := probe.Bwrap(s.Bwrap)
@@ -127,10 +133,8 @@ func (p Program) run(rep *report.Run, s policy.Settings, environ []string) (end 
 		return end, err
 	}
 	rep.Planned(pl)
-	if s.Quiet.Value != "1" {
-		for _, n := range pl.Notes {
-			p.say("note: " + n)
-		}
+	for _, n := range pl.Notes {
+		p.note(s, n)
 	}
 	end, failure := launch.Run(launch.Cage{Bwrap: path, Plan: pl, Met: rep.Observe})
 	if failure != nil {
@@ -142,10 +146,10 @@ func (p Program) run(rep *report.Run, s policy.Settings, environ []string) (end 
 // Unused says which grants go unused when an explicit off makes a command run as it is.
 func (p Program) Unused(environ []string) {
 	s, err := p.Settings(environ)
-	if err != nil || s.Mode.Value != string(policy.Off) || s.Quiet.Value == "1" || launch.Inside() {
+	if err != nil || s.Mode.Value != string(policy.Off) || launch.Inside() {
 		return
 	}
-	note := "note: mode off (" + s.Mode.By + "): nothing is confined"
+	note := "mode off (" + s.Mode.By + "): nothing is confined"
 	var unused []string
 	for _, e := range s.Said() {
 		if e.By != s.Quiet.By {
@@ -155,7 +159,7 @@ func (p Program) Unused(environ []string) {
 	if len(unused) > 0 {
 		note += "; unused: " + strings.Join(unused, ", ")
 	}
-	p.say(note)
+	p.note(s, note)
 }
 
 // Plan makes the plan for this process as it was started.
@@ -187,6 +191,9 @@ func (p Program) PlanFor(s policy.Settings, environ, args []string) (*plan.Plan,
 			req.Grants = append(req.Grants, plan.Grant{Path: e.Value, Access: list.access, By: e.By})
 		}
 	}
+	if err := oneOrTwo(req.Prefix, environ, facts.Dir); err != nil {
+		return nil, err
+	}
 	if req.Rewrite, err = rewrite(req.Prefix, environ, facts.Dir); err != nil {
 		return nil, err
 	}
@@ -203,6 +210,31 @@ func values(es []policy.Entry) (vs []string) {
 		vs = append(vs, e.Value)
 	}
 	return vs
+}
+
+// oneOrTwo refuses a list in which neighbours are, together, one path that exists: it was meant, perhaps, and a grant
+// of its halves is not what anybody wants.
+func oneOrTwo(prefix string, environ []string, dir string) error {
+	for _, suffix := range []string{"READABLE", "WRITABLE"} {
+		name := prefix + suffix
+		parts := strings.Split(plan.Getenv(environ, name), ":")
+		for i := range parts {
+			for j := i + 2; j <= len(parts) && parts[i] != ""; j++ {
+				whole := strings.Join(parts[i:j], ":")
+				if strings.HasSuffix(whole, ":") {
+					continue // an empty element, which is ignored
+				}
+				if _, err := os.Lstat(hostfs.Abs(whole, dir)); err == nil {
+					return &refusal.Error{
+						What: "wrong value", Object: name,
+						Cause: plan.Quote(whole) + " is a path that exists, and the list is split at each ':'",
+						Hint:  "a path that holds ':' can be granted by --read and --write only, not by a variable",
+					}
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // rewrite gives the variables that list paths the same meaning in every directory, so that a program started from
@@ -235,6 +267,13 @@ func rewrite(prefix string, environ []string, dir string) (vars []plan.Var, err 
 	return vars, nil
 }
 
+// note tells of something that the run survives, unless the user wants to hear of none.
+func (p Program) note(s policy.Settings, text string) {
+	if s.Quiet.Value != "1" {
+		p.say("note: " + text)
+	}
+}
+
 // say prints one line on standard error.
 func (p Program) say(s string) { _, _ = os.Stderr.WriteString(p.Label() + ": sandbox: " + s + "\n") }
 
@@ -253,7 +292,14 @@ func (p Program) Fail(err error) {
 }
 
 // nested compares what is asked for inside a cage with what the cage gives: one can neither leave nor widen it.
-func (p Program) nested(s policy.Settings) error {
+func (p Program) nested(s policy.Settings, environ []string) error {
+	if err := p.possible(s, environ); err != nil {
+		return err
+	}
+	if by := s.Report.By; strings.HasPrefix(by, "-") {
+		// From a variable it is the one that the cage around was asked for.
+		p.note(s, by+" "+plan.Quote(s.Report.Value)+": no report is written inside a cage")
+	}
 	refuse := func(e policy.Entry, cause string) error {
 		return &refusal.Error{
 			What: "cannot give more than the cage around it", Object: e.By + " " + plan.Quote(e.Value), Cause: cause,
@@ -281,21 +327,34 @@ func (p Program) nested(s policy.Settings) error {
 		ok      func(binds.Kind) bool
 		cause   string
 	}{
-		{s.Readable, binds.Kind.Bind, "the cage does not show it"},
-		{s.Writable, func(k binds.Kind) bool { return k == binds.ReadWrite }, "the cage does not make it writable"},
-		{s.Device, func(k binds.Kind) bool { return k == binds.Device }, "the cage does not have this device"},
+		{s.Readable, func(k binds.Kind) bool { return k.Bind() || k == binds.File || k == binds.Tmpfs }, "the cage does not show it"},
+		// What is made in a private place can be written as long as the cage is there.
+		{s.Writable, func(k binds.Kind) bool { return k == binds.ReadWrite || k == binds.Tmpfs }, notWritable},
+		{s.Device, func(k binds.Kind) bool { return k == binds.Device || k == binds.Dev }, "the cage does not have this device"},
 	} {
 		for _, e := range list.entries {
 			r, err := host.Walk(hostfs.Abs(e.Value, dir))
 			if err != nil {
 				return refuse(e, list.cause)
 			}
-			if m, ok := binds.Cover(around.Mounts, r.Path); !ok || !list.ok(m.Kind) {
+			if m, ok := binds.Cover(around.Mounts, r.Path); !ok || !list.ok(m.Kind) || list.cause == notWritable && remounted(around.Mounts, m.Target) {
 				return refuse(e, list.cause+": "+strconv.Quote(r.Path))
 			}
 		}
 	}
 	return nil
+}
+
+const notWritable = "the cage does not make it writable"
+
+// remounted says whether the mount at target was made read-only afterwards.
+func remounted(ms []binds.Mount, target string) bool {
+	for _, m := range ms {
+		if m.Kind == binds.RemountRO && m.Target == target {
+			return true
+		}
+	}
+	return false
 }
 
 // explain turns a failed start into its refusal: what failed here is known, what bwrap failed at is found out.

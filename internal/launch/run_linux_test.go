@@ -1,0 +1,136 @@
+//go:build linux && (amd64 || arm64)
+
+package launch
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/selfcage/selfcage/plan"
+)
+
+// Point 1 of the design: nothing of the environment can be read in a process list, and no descriptor but these is
+// bwrap's.
+func TestCommand(t *testing.T) {
+	s := &supervisor{plan: &plan.Plan{
+		Env: []plan.Var{{Name: "SECRET", Value: "hunter2"}, {Name: "EMPTY"}}, Dir: "/", Command: "/bin/prog", Args: []string{"prog", "-x", ""},
+	}}
+	s.ignored = bit(hup)
+	cmd, files, err := s.command(77)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeAll(files)
+	if len(files) != 1 {
+		t.Fatalf("files %v", files)
+	}
+	want := []string{"bwrap", "--args", fmt.Sprint(files[0]), "--", "/bin/prog", "-x", ""}
+	if d := cmp.Diff(want, cmd); d != "" {
+		t.Errorf("command (-want +got):\n%s", d)
+	}
+	options := strings.Split(readFD(t, files[0]), "\x00")
+	for _, want := range []string{"--setenv\nSECRET\nhunter2\n", "--setenv\nEMPTY\n\n", "--setenv\n" + StartVar + "\n77:1:-1\n", "--clearenv\n", "--die-with-parent\n"} {
+		if all := strings.Join(options, "\n"); !strings.Contains(all, want) {
+			t.Errorf("no %q in the options:\n%s", want, all)
+		}
+	}
+}
+
+// Case 27: bwrap refuses more than 9000 words.
+func TestCommandLong(t *testing.T) {
+	args := append([]string{"prog"}, make([]string, 20000)...)
+	var vars []plan.Var
+	for i := range 5000 {
+		vars = append(vars, plan.Var{Name: fmt.Sprintf("A%d", i), Value: "x"})
+	}
+	vars = append(vars, plan.Var{Name: "LD_LIBRARY_PATH", Value: "/opt/lib"}, plan.Var{Name: "PATH", Value: "/opt/bin"}, plan.Var{Name: "Z", Value: "z"})
+	s := &supervisor{plan: &plan.Plan{Env: vars, Dir: "/", Command: "prog", Args: args}}
+	cmd, files, err := s.command(77)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeAll(files)
+	if len(files) != 2 || len(cmd) != 5 || cmd[4] != "prog" {
+		t.Fatalf("files %v, command %q", files, cmd)
+	}
+	options := strings.Split(readFD(t, files[1]), "\x00")
+	if n := len(options) + len(cmd); n > 9000 {
+		t.Errorf("%d words", n)
+	}
+	all := strings.Join(options, "\n")
+	// Without them the program is not found, or not its libraries, and it gets no chance to fetch the rest.
+	for _, want := range []string{"--setenv\nPATH\n/opt/bin\n", "--setenv\nLD_LIBRARY_PATH\n/opt/lib\n", fmt.Sprintf("--setenv\n%s\n77:0:%d\n", StartVar, files[0])} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %q in the options", want)
+		}
+	}
+	argv, environ, ok := splitWords([]byte(readFD(t, files[0])))
+	if !ok || len(argv) != len(args) || len(environ) != len(vars) || argv[0] != "prog" || environ[5002] != "Z=z" {
+		t.Errorf("%d arguments, %d variables", len(argv), len(environ))
+	}
+}
+
+func readFD(t *testing.T, fd int) string {
+	t.Helper()
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, st.Size)
+	if _, err := unix.Pread(fd, b, 0); err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestMemoryFile(t *testing.T) {
+	fd, err := memoryFile("test", []byte("content"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if got := readFD(t, fd); got != "content" {
+		t.Errorf("content %q", got)
+	}
+	if at, _ := unix.Seek(fd, 0, 1); at != 0 {
+		t.Errorf("bwrap would begin at %d", at)
+	}
+	if _, err := unix.Pwrite(fd, []byte("x"), 0); err != unix.EPERM {
+		t.Errorf("write: %v", err)
+	}
+	if err := unix.Ftruncate(fd, 0); err != unix.EPERM {
+		t.Errorf("truncate: %v", err)
+	}
+	if flags, _ := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); flags&unix.FD_CLOEXEC != 0 {
+		t.Error("bwrap would not get it")
+	}
+}
+
+// Case 44: only what the caller has handed over. Whatever else has such a number by now is our own.
+func TestOpenDescriptors(t *testing.T) {
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	defer closeAll(p[:])
+	setInherited(p[0])
+	got := openDescriptors([]plan.FD{{N: p[0]}, {N: p[1]}, {N: 54321}})
+	if d := cmp.Diff(p[:1], got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// The name of a process can hold any byte.
+func TestProcessState(t *testing.T) {
+	if state, parent := processState(os.Getpid()); state != 'R' && state != 'S' || parent != os.Getppid() {
+		t.Errorf("state %c, parent %d, want %d", state, parent, os.Getppid())
+	}
+	if state, parent := processState(1 << 30); state != 'X' || parent != 0 {
+		t.Errorf("nobody: state %c, parent %d", state, parent)
+	}
+}

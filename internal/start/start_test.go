@@ -1,0 +1,207 @@
+package start
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/selfcage/selfcage/binds"
+	"github.com/selfcage/selfcage/internal/launch"
+	"github.com/selfcage/selfcage/internal/refusal"
+	"github.com/selfcage/selfcage/plan"
+	"github.com/selfcage/selfcage/policy"
+)
+
+func refused(t *testing.T, err error, parts ...string) {
+	t.Helper()
+	var e *refusal.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("%v is no refusal", err)
+	}
+	if e.ExitStatus() != refusal.CannotCage || e.Hint == "" {
+		t.Errorf("status %d, hint %q", e.ExitStatus(), e.Hint)
+	}
+	for _, p := range parts {
+		if !strings.Contains(e.Error()+"\n"+e.Hint, p) {
+			t.Errorf("%q does not say %q", e.Error(), p)
+		}
+	}
+}
+
+// Design 2: flag, variable, Options for what is one value; lists add up.
+func TestSettings(t *testing.T) {
+	entry := func(v, by string) policy.Entry { return policy.Entry{Value: v, By: by} }
+	p := Program{
+		Name:    "hyperloom",
+		Flags:   policy.Settings{Mode: entry("bwrap", "--mode"), Writable: []policy.Entry{entry("f", "--write")}},
+		Options: policy.Settings{Mode: entry("off", "Options.Mode"), Network: entry(" NONE ", "Options.Network"), Quiet: entry("1", "Options.Quiet"), Writable: []policy.Entry{entry("o", "Options.Writable")}},
+	}
+	s, err := p.Settings([]string{"HYPERLOOM_SANDBOX_MODE=off", "HYPERLOOM_SANDBOX_QUIET=0", "HYPERLOOM_SANDBOX_WRITABLE=e1:e2", "SANDBOX_NETWORK=shared"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []any{s.Mode, s.Network, s.Quiet}
+	want := []any{entry("bwrap", "--mode"), entry("none", "Options.Network"), entry("0", "HYPERLOOM_SANDBOX_QUIET")}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	var all []string
+	for _, e := range s.Writable {
+		all = append(all, e.Value)
+	}
+	if len(all) != 4 || !strings.Contains(strings.Join(all, " "), "e1 e2") {
+		t.Errorf("writable %v", all)
+	}
+	_, err = p.Settings([]string{"HYPERLOOM_SANDBOX_MODE=nonsense"})
+	refused(t, err, "HYPERLOOM_SANDBOX_MODE", "nonsense")
+	p.Options.Mode.Value = "nonsense"
+	_, err = p.Settings(nil)
+	refused(t, err, "Options.Mode", "nonsense")
+}
+
+func TestLabel(t *testing.T) {
+	if a, b := (Program{}).Label(), (Program{Name: "hyperloom"}).Label(); a != "selfcage" || b != "hyperloom" {
+		t.Errorf("%q, %q", a, b)
+	}
+}
+
+// H3: off is when nobody asked, and when somebody said so.
+func TestOff(t *testing.T) {
+	for _, tt := range []struct {
+		mode, policy string
+		want         bool
+	}{{"", "", true}, {"off", "", true}, {"off", "p.toml", true}, {"", "p.toml", false}, {"bwrap", "", false}, {"disabled", "", false}} {
+		s := policy.Settings{Mode: policy.Entry{Value: tt.mode}, Policy: policy.Entry{Value: tt.policy}}
+		if got := (Program{}).off(s); got != tt.want {
+			t.Errorf("mode %q, policy %q: off is %v", tt.mode, tt.policy, got)
+		}
+	}
+}
+
+// Enter returns without a word where nobody asked, and with the reason where the request cannot be met. A marker that
+// is not ours does not reach what the program starts.
+func TestEnter(t *testing.T) {
+	for _, name := range []string{"MODE", "POLICY", "WRITABLE", "GPU"} {
+		t.Setenv("ENTERTEST_SANDBOX_"+name, "")
+	}
+	p := Program{Name: "entertest"}
+	t.Setenv(launch.StartVar, "3:0:-1")
+	if err := p.Enter(); err != nil {
+		t.Errorf("nobody asked: %v", err)
+	}
+	if v, ok := os.LookupEnv(launch.StartVar); ok {
+		t.Errorf("%s is still %q", launch.StartVar, v)
+	}
+	t.Setenv("ENTERTEST_SANDBOX_WRITEABLE", "x")
+	t.Setenv("ENTERTEST_SANDBOX_MODE", "off")
+	if err := p.Enter(); err != nil {
+		t.Errorf("off: %v", err)
+	}
+	t.Setenv("ENTERTEST_SANDBOX_MODE", "bwrap")
+	refused(t, p.Enter(), "misspelt variable, ENTERTEST_SANDBOX_WRITEABLE")
+	t.Setenv("ENTERTEST_SANDBOX_WRITEABLE", "")
+	t.Setenv("ENTERTEST_SANDBOX_GPU", "all")
+	refused(t, p.Enter(), "gpu all", "ENTERTEST_SANDBOX_GPU")
+	t.Setenv("ENTERTEST_SANDBOX_GPU", "")
+	t.Setenv("ENTERTEST_SANDBOX_SECRET", "NOT_SET_ANYWHERE")
+	refused(t, p.Enter(), "NOT_SET_ANYWHERE", "not set")
+	t.Setenv("ENTERTEST_SANDBOX_SECRET", "")
+	t.Setenv("ENTERTEST_SANDBOX_BWRAP", "/nonexistent/bwrap")
+	refused(t, p.Enter(), "/nonexistent")
+	t.Setenv("ENTERTEST_SANDBOX_MODE", "landlock")
+	refused(t, p.Enter(), "mode landlock", "ENTERTEST_SANDBOX_MODE")
+	// With a report, the refusal is in it.
+	file := filepath.Join(t.TempDir(), "r.json")
+	t.Setenv("ENTERTEST_SANDBOX_REPORT", file)
+	refused(t, p.Enter(), "mode landlock")
+	if data, err := os.ReadFile(file); err != nil || !strings.Contains(string(data), "mode landlock") {
+		t.Errorf("the report: %v %s", err, data)
+	}
+	t.Setenv("ENTERTEST_SANDBOX_REPORT", file+"/none")
+	refused(t, p.Enter(), "cannot write the report")
+}
+
+func TestRewrite(t *testing.T) {
+	for _, tt := range []struct {
+		environ string
+		dir     string
+		want    string
+	}{
+		{"P_WRITABLE=", "/d", ""},
+		{"P_WRITABLE=/a:/b", "/d", ""},
+		{"P_WRITABLE=:/a:", "/d", ""},
+		{"P_WRITABLE=a:/b::../c", "/d", "P_WRITABLE=/d/a:/b::/d/../c"},
+		{"P_READABLE=.", "/", "P_READABLE=/."},
+		{"P_READABLE=a\xff", "/d\n", "P_READABLE=/d\n/a\xff"},
+		{"P_DEVICE=a", "/d", ""},
+		{"OTHER_WRITABLE=a", "/d", ""},
+	} {
+		vars, err := rewrite("P_", []string{tt.environ}, tt.dir)
+		got := ""
+		for _, v := range vars {
+			got += v.Name + "=" + v.Value
+		}
+		if err != nil || got != tt.want {
+			t.Errorf("%q in %q: %q, %v; want %q", tt.environ, tt.dir, got, err, tt.want)
+		}
+	}
+	_, err := rewrite("P_", []string{"P_READABLE=a"}, "/x:y")
+	refused(t, err, "P_READABLE", "/x:y", "--read")
+	if _, err := rewrite("P_", []string{"P_READABLE=/a"}, "/x:y"); err != nil {
+		t.Errorf("an absolute path in a directory with ':': %v", err)
+	}
+}
+
+// Case 25: a path with ':' in a list variable is never taken for two without a word.
+func TestOneOrTwo(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a", "b", "c:d", "e:f:g", "h:"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for list, refuse := range map[string]string{
+		"":                           "",
+		"a:b":                        "",
+		":a::b:":                     "",
+		"c":                          "",
+		"h:":                         "", // the element h, and an empty one
+		dir + "/a:" + dir + "/b":     "",
+		"c:d":                        "c:d",
+		dir + "/c:d":                 dir + "/c:d",
+		"a:c:d:b":                    "c:d",
+		"e:f:g":                      "e:f:g",
+		dir + "/a:" + dir + "/e:f:g": dir + "/e:f:g",
+	} {
+		for _, suffix := range []string{"READABLE", "WRITABLE"} {
+			err := oneOrTwo("P_", []string{"P_" + suffix + "=" + list}, dir)
+			if refuse == "" {
+				if err != nil {
+					t.Errorf("%q: %v", list, err)
+				}
+				continue
+			}
+			refused(t, err, "P_"+suffix, plan.Quote(refuse)+" is a path that exists", "--read and --write")
+		}
+	}
+}
+
+// What explain says of a start that failed in this process.
+func TestExplainStep(t *testing.T) {
+	cause := errors.New("no more descriptors")
+	e := explain("/usr/bin/bwrap", nil, &launch.Failure{Step: "socketpair", Err: cause})
+	if !errors.Is(e, cause) || !strings.Contains(e.Error(), "cannot make the cage, socketpair, no more descriptors; nothing was run") {
+		t.Errorf("%v", e)
+	}
+}
+
+func TestRemounted(t *testing.T) {
+	ms := []binds.Mount{{Kind: binds.Tmpfs, Target: "/a"}, {Kind: binds.RemountRO, Target: "/a"}, {Kind: binds.Tmpfs, Target: "/b"}}
+	if !remounted(ms, "/a") || remounted(ms, "/b") {
+		t.Errorf("/a %v, /b %v", remounted(ms, "/a"), remounted(ms, "/b"))
+	}
+}

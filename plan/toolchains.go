@@ -1,0 +1,62 @@
+package plan
+
+import (
+	"github.com/selfcage/selfcage/binds"
+	"github.com/selfcage/selfcage/internal/hostfs"
+	"github.com/selfcage/selfcage/toolchain"
+)
+
+// toolchains makes visible what the program, the command that it is there to execute and the tools in PATH need beside
+// themselves. Without it another interpreter, compiler or checkout would be used, mostly with status 0.
+func (b *builder) toolchains() error {
+	commands := []string{b.Exe.Path, b.req.Runs}
+	if len(b.Args) > 0 {
+		commands = append(commands, b.Args[0])
+	}
+	found := toolchain.Find(toolchain.Host{
+		View: b.host, FS: b.Host, Env: b.Env, Dir: b.Dir, Homes: b.homes, Visible: b.visible, Secret: b.tooMuch,
+	}, commands...)
+	for _, n := range found.Needs {
+		b.need(n)
+	}
+	for _, f := range found.Files {
+		b.add(binds.Mount{Kind: binds.File, Target: Home + "/" + f.Name, Data: f.Data, Perm: 0o600, Reason: binds.Reason{By: f.By, Why: f.Why}})
+	}
+	for _, p := range found.Pins {
+		b.pins = append(b.pins, Var{p.Name, p.Value, binds.Reason{By: p.By, Why: p.Why}})
+	}
+	for _, n := range found.Notes {
+		b.note(n)
+	}
+	return nil
+}
+
+// need makes one thing visible: each link on the way to it, and the root that it works in.
+func (b *builder) need(n toolchain.Need) {
+	why := binds.Reason{By: n.By, Why: n.Why}
+	if r, err := b.host.Walk(n.Path); err == nil && !b.visible(n.Path) {
+		b.missingLinks(r.Links, why)
+	}
+	if n.Root == "" {
+		return
+	}
+	if !b.bound(n.Root) && !ownPlace(n.Root) && !privatePlace(n.Root) {
+		b.add(binds.Mount{Kind: binds.ReadOnly, Source: n.Root, Target: n.Root, Reason: why})
+	}
+	if n.Home != "" {
+		b.add(binds.Mount{Kind: binds.ReadOnly, Source: n.Root, Target: Home + "/" + n.Home, Reason: why})
+	}
+	for _, h := range n.Hide {
+		// Also where an operator's grant shows the root: what it may show is another question than what a tool needs.
+		b.add(binds.Mount{Kind: binds.Sealed, Target: h, Data: []byte{}, Perm: 0o400, Reason: binds.Reason{By: n.By, Why: "empty: it holds credentials"}})
+	}
+}
+
+// missingLinks makes those links that are not there yet.
+func (b *builder) missingLinks(ls []hostfs.Link, why binds.Reason) {
+	for _, l := range ls {
+		if !b.present(l.Path) {
+			b.links([]hostfs.Link{l}, why)
+		}
+	}
+}

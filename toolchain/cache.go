@@ -1,0 +1,102 @@
+package toolchain
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/selfcage/selfcage/internal/hostfs"
+	"github.com/selfcage/selfcage/internal/refusal"
+)
+
+// Cache is a directory that a tool writes results of its work to, granted by the tool's name.
+type Cache struct {
+	Name string
+	Path string // to be writable; it need not exist
+	Pins []Pin  // so that the tool finds it although HOME moves
+	Why  string
+}
+
+// caches: the variable that names the directory, and where it is without one. An empty base stands for HOME.
+var caches = [...]struct{ name, variable, base, rel, why string }{
+	{"go", "GOCACHE", "", "", "go's build cache"},
+	{"gomod", "GOMODCACHE", "", "", "go's modules and toolchains"},
+	{"cargo", "", "", "", "cargo's crates"},
+	{"ccache", "CCACHE_DIR", "", "", "ccache's results"},
+	{"sccache", "SCCACHE_DIR", "cache", "sccache", "sccache's results"},
+	{"mage", "MAGEFILE_CACHE", "", ".magefile", "mage's compiled magefiles"},
+	{"golangci-lint", "GOLANGCI_LINT_CACHE", "cache", "golangci-lint", "golangci-lint's results"},
+	{"staticcheck", "STATICCHECK_CACHE", "cache", "staticcheck", "staticcheck's results"},
+	{"pip", "PIP_CACHE_DIR", "cache", "pip", "pip's wheels"},
+	{"uv", "UV_CACHE_DIR", "cache", "uv", "uv's wheels"},
+	{"poetry", "POETRY_CACHE_DIR", "cache", "pypoetry", "Poetry's environments and wheels"},
+	{"pre-commit", "PRE_COMMIT_HOME", "cache", "pre-commit", "pre-commit's hooks"},
+	{"npm", "npm_config_cache", "", ".npm", "npm's packages"},
+	{"yarn", "YARN_CACHE_FOLDER", "cache", "yarn", "Yarn's packages"},
+	{"pnpm", "npm_config_store_dir", "data", "pnpm/store", "pnpm's packages"},
+	{"bun", "BUN_INSTALL_CACHE_DIR", "", ".bun/install/cache", "bun's packages"},
+	{"deno", "DENO_DIR", "cache", "deno", "Deno's modules"},
+	{"corepack", "COREPACK_HOME", "cache", "node/corepack", "corepack's package managers"},
+	{"cuda", "CUDA_CACHE_PATH", "", ".nv/ComputeCache", "compiled CUDA kernels"},
+	{"comgr", "AMD_COMGR_CACHE_DIR", "cache", "comgr", "compiled ROCm kernels"},
+	{"miopen", "MIOPEN_CUSTOM_CACHE_DIR", "cache", "miopen", "compiled MIOpen kernels"},
+	{"triton", "TRITON_CACHE_DIR", "", ".triton/cache", "compiled Triton kernels"},
+	{"torch", "TORCH_HOME", "cache", "torch", "models of torch.hub"},
+	{"huggingface", "HF_HUB_CACHE", "cache", "huggingface/hub", "models of the Hugging Face hub, without the token beside them"},
+}
+
+// CacheNamed returns the cache that a name stands for. Its error is a *refusal.Error that lists the names.
+func CacheNamed(h Host, name string) (Cache, error) {
+	names := make([]string, 0, len(caches))
+	for _, c := range caches {
+		if c.name != name {
+			names = append(names, c.name)
+			continue
+		}
+		f := newFinder(h)
+		f.by = "--cache " + name
+		p := f.cachePath(c.name, c.variable, c.base, c.rel)
+		if !usable(p) {
+			return Cache{}, &refusal.Error{What: "cannot grant --cache " + name, Cause: "there is no HOME, or its variable is not an absolute path",
+				Hint: "set " + c.variable}
+		}
+		out := Cache{Name: name, Path: clean(p), Why: c.why}
+		f.pin(c.variable, out.Path, c.why)
+		if name == "cargo" {
+			f.pin("CARGO_HOME", hostfs.Parent(out.Path), c.why)
+		}
+		for _, p := range f.out.Pins {
+			if p.Name != "" {
+				out.Pins = append(out.Pins, p)
+			}
+		}
+		return out, nil
+	}
+	return Cache{}, &refusal.Error{What: "cannot grant --cache", Object: strconv.Quote(name), Cause: "there is no cache of that name",
+		Hint: "known are " + strings.Join(names, ", ") + "; --write grants any other directory"}
+}
+
+func (f *finder) cachePath(name, variable, base, rel string) string {
+	if v := f.env[variable]; v != "" && variable != "" {
+		return v
+	}
+	switch name {
+	case "go":
+		return f.goCache()
+	case "gomod":
+		return f.goModCache()
+	case "cargo":
+		if h := f.cargoHome(); h != "" {
+			return h + "/registry" // never CARGO_HOME itself, where the credentials lie
+		}
+		return ""
+	case "ccache":
+		return f.ccacheDir()
+	}
+	switch base {
+	case "cache":
+		return f.cache(rel)
+	case "data":
+		return f.data(rel)
+	}
+	return f.inHome(rel)
+}
