@@ -23,7 +23,7 @@ func (p *Plan) Explain() string {
 	line("\nfiles, in the order in which they are mounted")
 	rows := make([][3]string, 0, len(p.Mounts))
 	for _, m := range p.Mounts {
-		rows = append(rows, [3]string{m.Kind.String(), mountText(m), reasonText(m.Reason)})
+		rows = append(rows, [3]string{m.Kind.String(), p.mountText(m), reasonText(m.Reason)})
 	}
 	table(&b, rows)
 	line("\nenvironment")
@@ -87,7 +87,7 @@ func own(yes bool, s string) string {
 	return ""
 }
 
-func mountText(m binds.Mount) string {
+func (p *Plan) mountText(m binds.Mount) string {
 	s := Quote(m.Target)
 	switch {
 	case m.Kind == binds.Symlink:
@@ -95,7 +95,7 @@ func mountText(m binds.Mount) string {
 	case m.Kind.Bind() && m.Source != m.Target:
 		s += " from " + Quote(m.Source)
 	}
-	if m.Kind == binds.Tmpfs {
+	if m.Kind == binds.Tmpfs && !p.remounted(m.Target) {
 		if m.Size == 0 {
 			return s + " (half of the memory)"
 		}
@@ -105,6 +105,16 @@ func mountText(m binds.Mount) string {
 		return s + " (" + strconv.Itoa(len(m.Data)) + " bytes)"
 	}
 	return s
+}
+
+// remounted says whether the mount at target is made read-only in the end.
+func (p *Plan) remounted(target string) bool {
+	for _, m := range p.Mounts {
+		if m.Kind == binds.RemountRO && m.Target == target {
+			return true
+		}
+	}
+	return false
 }
 
 func reasonText(r binds.Reason) string {

@@ -2,6 +2,9 @@ package report
 
 import (
 	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/selfcage/selfcage/plan"
 )
@@ -29,4 +32,31 @@ func observe(pid string, outside []plan.Namespace) (o Observed) {
 		}
 	}
 	return o
+}
+
+// closedDescriptors lists what this process inherited above 2 and the plan does not keep. What Go opens itself is
+// closed on exec and does not count.
+func closedDescriptors(p *plan.Plan) (fds []int) {
+	names, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return nil
+	}
+next:
+	for _, n := range names {
+		fd, err := strconv.Atoi(n.Name())
+		if err != nil || fd <= 2 {
+			continue
+		}
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		if err != nil || flags&unix.FD_CLOEXEC != 0 {
+			continue
+		}
+		for _, kept := range p.FDs {
+			if kept.N == fd {
+				continue next
+			}
+		}
+		fds = append(fds, fd)
+	}
+	return fds
 }

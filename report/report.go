@@ -22,6 +22,7 @@ type Run struct {
 	plan     *plan.Plan
 	state    string // "refused", "running", "ended"
 	controls []Control
+	closed   []int // descriptors that the caller left open and the program does not get
 	err      *refusal.Error
 	status   int
 	signal   int
@@ -86,7 +87,12 @@ func cause(err error) string {
 }
 
 // Planned adds the plan.
-func (r *Run) Planned(p *plan.Plan) { r.plan = p }
+func (r *Run) Planned(p *plan.Plan) {
+	r.plan = p
+	if r.to != "" {
+		r.closed = closedDescriptors(p)
+	}
+}
 
 // Observe looks at the cage from outside, when its program pid has been reached and before it goes on. A control that
 // is not as planned is an error. Without a report nobody looks.
@@ -169,6 +175,13 @@ func (r *Run) json() []byte {
 	w.Line()
 	w.Key("enforced")
 	writeControls(&w, r.controls)
+	w.Line()
+	w.Key("descriptors_closed")
+	w.Open('[')
+	for _, fd := range r.closed {
+		w.Int(int64(fd))
+	}
+	w.Close(']')
 	w.Line()
 	w.Key("result")
 	r.result(&w)

@@ -7,7 +7,7 @@
 // and everybody's group kills then reach the program directly, once. bwrap ignores every signal that could be sent to
 // the group, from its first instruction. A fourth process, the witness, blocks all signals and tells which ones it
 // got: those were sent to the group, and the program has them too; any other was sent to the supervisor alone and is
-// passed on.
+// passed on. A program that is the leader of the group unconfined, and has left it here, gets those of the group as well.
 //
 // Both ends meet over a socket pair. The program's first message carries its credentials, which the kernel
 // translates, so that the supervisor learns its process id whatever the namespaces. Until then whatever happens is a

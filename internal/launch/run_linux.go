@@ -71,28 +71,33 @@ func (s *supervisor) start(bwrap string) *Failure {
 	if err := s.watch(); err != nil {
 		return &Failure{Step: "witness signals", Err: err}
 	}
+	return s.execute(bwrap, cmd)
+}
+
+// execute starts bwrap. When that fails nothing of ours is left.
+func (s *supervisor) execute(bwrap string, cmd []string) (f *Failure) {
+	defer func() {
+		if f != nil {
+			s.kill()
+			s.release()
+		}
+	}()
 	// Orphans of the cage become our children, so that we can wait for all of it.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		s.finish()
 		return &Failure{Step: "PR_SET_CHILD_SUBREAPER", Err: err}
 	}
-	// bwrap starts with an empty environment: what it is started with can be read in /proc/1/environ inside.
 	ignore := managed[:]
-	if s.ignored&bit(int(unix.SIGCONT)) != 0 {
+	if s.ignored&bit(int(unix.SIGCONT)) != 0 { // which we catch now, so that the child would get it back as default
 		ignore = append(ignore, int(unix.SIGCONT))
 	}
-	s.bwrap, err = rawclone.Exec(bwrap, cmd, nil, ignore)
-	if err != nil {
-		s.finish()
-		s.release()
+	// bwrap starts with an empty environment: what it is started with can be read in /proc/1/environ inside.
+	var err error
+	if s.bwrap, err = rawclone.Exec(bwrap, cmd, nil, ignore); err != nil {
 		return &Failure{Step: "execute " + bwrap, Err: err}
 	}
 	// A signal that the caller has blocked is blocked in the program too, and waits there. Here it must not wait.
 	s.blocked = rawclone.SetMask(0)
-	s.bwrapFD, err = unix.PidfdOpen(s.bwrap, 0)
-	if err != nil {
-		s.kill()
-		s.release()
+	if s.bwrapFD, err = unix.PidfdOpen(s.bwrap, 0); err != nil {
 		return &Failure{Step: "pidfd_open", Err: err}
 	}
 	return nil
@@ -182,7 +187,13 @@ func memoryFile(name string, content []byte) (int, error) {
 // through an exec: they are the Go runtime's or the program's own, under a number that is not open outside.
 func openDescriptors(fds []plan.FD) (open []int) {
 	for _, f := range fds {
-		if flags, err := unix.FcntlInt(uintptr(f.N), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+		flags, err := unix.FcntlInt(uintptr(f.N), unix.F_GETFD, 0)
+		if err != nil || flags&unix.FD_CLOEXEC != 0 {
+			continue
+		}
+		// Not a directory: from an open one a program climbs to everything beside it.
+		var st unix.Stat_t
+		if unix.Fstat(f.N, &st) == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR {
 			open = append(open, f.N)
 		}
 	}
