@@ -151,7 +151,8 @@ func (u user) prepare(t testing.TB, cmd *exec.Cmd) {
 	if u.account != nil {
 		home = u.account.Home
 	}
-	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + home, hostVar + "=1", "SANDBOX_MODE=bwrap"}
+	// With the race detector a program would sleep for a second before it exits.
+	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + home, hostVar + "=1", "SANDBOX_MODE=bwrap", "GORACE=atexit_sleep_ms=0"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if u.account != nil {
 		cmd.SysProcAttr.Credential = u.account.Attr().Credential

@@ -75,6 +75,15 @@ func CacheNamed(h Host, name string) (Cache, error) {
 		Hint: "known are " + strings.Join(names, ", ") + "; --write grants any other directory"}
 }
 
+// granted makes tools use the cache that was granted, although HOME moves.
+func (f *finder) granted() {
+	for _, c := range caches {
+		if p := f.cachePath(c.name, c.variable, c.base, c.rel); c.variable != "" && usable(p) && f.Visible(p) {
+			f.pin(c.variable, p, c.why+", which is visible inside")
+		}
+	}
+}
+
 func (f *finder) cachePath(name, variable, base, rel string) string {
 	if v := f.env[variable]; v != "" && variable != "" {
 		return v

@@ -12,6 +12,9 @@ import (
 func (f *finder) searchPath() {
 	const why = "PATH names it: were it missing, the next entry's program would run, and nobody would know"
 	for dir := range strings.SplitSeq(f.env["PATH"], ":") {
+		if strings.HasPrefix(dir, "/") {
+			dir = f.resolve(dir, "/")
+		}
 		if !usable(dir) {
 			continue
 		}

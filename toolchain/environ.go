@@ -111,9 +111,6 @@ func (f *finder) pathLists() {
 		}
 		for _, p := range strings.FieldsFunc(value, func(r rune) bool { return r == ':' || r == ';' || r == ' ' }) {
 			p = strings.TrimSuffix(p, "/*") // of a class path
-			if !usable(p) {
-				continue
-			}
 			r, ok := f.installed(p, v.name+" names it: "+v.why)
 			if ok && r.Info.IsDir() && (v.name == "LD_LIBRARY_PATH" || v.name == "LIBRARY_PATH") && !hostfs.Within(r.Path, "/usr") {
 				f.scanLinks(r.Path) // views of Spack and of modules consist of links

@@ -80,6 +80,7 @@ var sources = [...]struct {
 	name string
 	find func(*finder)
 }{
+	{"cache", (*finder).granted},
 	{"path", (*finder).searchPath},
 	{"environment", (*finder).pathLists},
 	{"loader", (*finder).loader},
@@ -235,6 +236,9 @@ func (f *finder) installed(p, why string) (hostfs.Resolved, bool) { return f.add
 
 // add makes p mean inside what it means outside. It is false for what is not there or may not be shown.
 func (f *finder) add(p string, how extent, why string) (r hostfs.Resolved, ok bool) {
+	if strings.HasPrefix(p, "/") {
+		p = f.resolve(p, "/") // /opt/x/bin/../lib works where /opt/x is shown
+	}
 	if !usable(p) {
 		return r, false
 	}

@@ -251,6 +251,7 @@ func (f *finder) python() {
 			f.inspect(r.Path)
 		}
 	}
+	f.besideDir()
 	base, why := f.env["PYTHONUSERBASE"], "packages that were installed with pip install --user"
 	if base == "" {
 		base = f.inHome(".local")
@@ -268,6 +269,23 @@ func (f *finder) python() {
 			f.pin("PYTHONUSERBASE", base, why+": without them others of the same name are imported, or none")
 			dir, packages := f.entries(site)
 			f.pth(dir, packages, hostfs.Join(lib, e.Name()))
+		}
+	}
+}
+
+// besideDir looks into the environment that lies in the working directory or the checkout around it: uv run, make and
+// editors use it without having been told. It is visible with the directory; what its python leads to need not be.
+func (f *finder) besideDir() {
+	for _, d := range f.above() {
+		for _, name := range [...]string{".venv", "venv"} {
+			if p := hostfs.Join(d, name); f.exists(p, "pyvenv.cfg") && f.there(p) {
+				if r, err := f.walk(p); err == nil {
+					f.inspect(r.Path)
+				}
+			}
+		}
+		if f.exists(d, ".git") {
+			return
 		}
 	}
 }

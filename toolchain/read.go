@@ -227,15 +227,42 @@ func clean(p string) string {
 	return "/" + strings.Join(parts, "/")
 }
 
-// resolve makes p absolute against dir and free of "..", which it takes as the kernel does: from where links led.
+// resolve makes p absolute against dir and free of "..", which it takes as the kernel does: from where links led. What
+// comes after the last ".." keeps its links: a python is told by them which environment it belongs to.
 func (f *finder) resolve(p, dir string) string {
 	p = hostfs.Abs(p, dir)
-	if usable(p) {
-		return p
+	for !usable(p) {
+		before, rest, ok := cutUp(p)
+		if !ok {
+			return p
+		}
+		r, err := f.walk(before)
+		if err != nil || !r.Info.IsDir() {
+			return p // which leads nowhere
+		}
+		p = hostfs.Parent(r.Path) + rest
+		if r.Path == "/" || strings.HasPrefix(p, "//") {
+			p = "/" + strings.TrimLeft(rest, "/")
+		}
 	}
-	r, err := f.walk(p)
-	if err != nil {
-		return clean(p)
+	return p
+}
+
+// cutUp cuts an absolute path around its first "..".
+func cutUp(p string) (before, rest string, ok bool) {
+	for at := 0; at < len(p); {
+		i := strings.Index(p[at:], "/..")
+		if i < 0 {
+			return "", "", false
+		}
+		i += at
+		if rest = p[i+len("/.."):]; rest == "" || rest[0] == '/' {
+			if before = p[:i]; before == "" {
+				before = "/"
+			}
+			return before, rest, true
+		}
+		at = i + 1
 	}
-	return r.Path
+	return "", "", false
 }

@@ -366,22 +366,35 @@ func stays(text, p, root string) bool {
 // beside ~/.local/bin/tool.
 func (f *finder) farm(r hostfs.Resolved) {
 	farm, rest, ok := strings.Cut(r.Path, "/stow/")
-	if !ok || farm == "" || f.done["farm "+farm] || f.shown(farm) {
+	if !ok || farm == "" || f.shown(farm) {
 		return
 	}
-	f.done["farm "+farm] = true
 	name, _, _ := strings.Cut(rest, "/")
+	pkg := farm + "/stow/" + name
+	if f.done["farm "+pkg] {
+		return
+	}
+	f.done["farm "+pkg] = true
+	const why = "a tool that stow installed finds its data through it"
 	for _, d := range [...]string{"lib", "share", "libexec", "etc"} {
 		fi, err := f.View.Lstat(hostfs.Join(farm, d))
 		if err != nil {
 			continue
 		}
-		if fi.IsDir() { // not folded: one link for each tool
-			d += "/" + name
+		if !fi.IsDir() { // folded: the package's is the only one
+			f.farmLink(farm+"/"+d, farm, why)
+			continue
 		}
-		if r, err := f.walk(hostfs.Join(farm, d)); err == nil && len(r.Links) > 0 && hostfs.Within(r.Path, farm+"/stow") {
-			f.tree(hostfs.Join(farm, d), "a tool that stow installed finds its data through it")
+		_, list := f.entries(pkg + "/" + d)
+		for _, e := range list[:min(len(list), 20)] {
+			f.farmLink(farm+"/"+d+"/"+e.Name(), farm, why)
 		}
+	}
+}
+
+func (f *finder) farmLink(p, farm, why string) {
+	if r, err := f.walk(p); err == nil && len(r.Links) > 0 && hostfs.Within(r.Path, farm+"/stow") {
+		f.tree(p, why)
 	}
 }
 

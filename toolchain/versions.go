@@ -109,7 +109,7 @@ func (f *finder) jdk(root string) {
 }
 
 // ccache starts empty below another HOME, and nothing says so. A directory that cannot be written makes it fail, so the
-// earlier results are not shown without --cache ccache; its settings are.
+// earlier results are not shown unless they were granted; its settings are.
 func (f *finder) ccache() {
 	used := strings.Contains(f.env["CC"]+f.env["CXX"]+f.env["CMAKE_C_COMPILER_LAUNCHER"]+f.env["CMAKE_CXX_COMPILER_LAUNCHER"], "ccache")
 	for _, d := range f.path {
@@ -128,7 +128,7 @@ func (f *finder) ccache() {
 		}
 	}
 	if f.is(dir) && !f.there(dir) {
-		f.note("ccache starts empty and keeps nothing: --cache ccache shows " + dir)
+		f.note("ccache starts empty and keeps nothing: --write " + dir + " would let it")
 	}
 }
 
