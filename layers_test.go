@@ -235,7 +235,9 @@ func TestNoInitialisation(t *testing.T) {
 	if !strings.Contains(stderr.String(), "init runtime @") {
 		t.Fatalf("no trace of initialisation:\n%s", &stderr)
 	}
-	allowed := map[string]string{} // package, and what it cannot do later
+	allowed := map[string]string{ // package, and what it cannot do later
+		"internal/launch": "fetches a command line that did not fit bwrap's before anybody sees half of it; otherwise it looks at os.Args alone",
+	}
 	for line := range strings.Lines(stderr.String()) {
 		if w := strings.Fields(line); len(w) > 1 && allowed[short(w[1])] != "" {
 			continue

@@ -82,6 +82,9 @@ func (b *builder) argumentNote(a string) string {
 	if !strings.Contains(p, "/") {
 		return "" // in the working directory, which is visible or has a note of its own
 	}
+	if strings.HasPrefix(p, "/dev/fd/") || strings.HasPrefix(p, "/proc/self/") {
+		return "" // its own descriptors, which come along, and itself
+	}
 	p = hostfs.Abs(p, b.Dir)
 	r, err := b.host.Walk(p)
 	if err == nil {

@@ -46,7 +46,7 @@ func (f *finder) alternates(objects string, depth int) {
 
 // gitSections are the sections of a git configuration that say how git behaves. Those that hold credentials or name
 // programs which ask for them are not among them: credential, http, url, sendemail, the names of forges.
-var gitSections = [...]string{"user", "author", "committer", "safe", "core", "init", "pull", "push", "fetch", "merge", "rebase",
+var gitSections = [...]string{"user", "mailmap", "author", "committer", "safe", "core", "init", "pull", "push", "fetch", "merge", "rebase",
 	"rerere", "diff", "color", "column", "commit", "tag", "branch", "log", "format", "status", "grep", "blame", "alias", "advice",
 	"i18n", "filter", "submodule", "feature", "index", "pack", "gc", "maintenance", "protocol", "apply", "stash", "interactive", "difftool", "mergetool", "gpg"}
 
@@ -119,11 +119,31 @@ func (f *finder) copyGitConfig(b *strings.Builder, p string, depth int) {
 		case include && key == "path":
 			f.copyGitConfig(b, f.gitPath(unquote(value), p), depth+1)
 		case !keep || holdsSecret(value) || key == "askpass" || key == "sshcommand" || key == "gitproxy" || key == "fsmonitor":
+		case gitPathKey(key) && strings.HasPrefix(unquote(value), "~/"):
+			// HOME is another one inside.
+			p := f.inHome(unquote(value)[2:])
+			if _, ok := f.tree(p, "git's "+key+", which the settings name"); ok {
+				b.WriteString("\t" + key + " = \"" + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(p) + "\"\n")
+			}
+		case gitPathKey(key) && strings.HasPrefix(unquote(value), "/"):
+			f.tree(unquote(value), "git's "+key+", which the settings name")
+			skip = false
+			b.WriteString(l + "\n")
 		default:
 			skip = false
 			b.WriteString(l + "\n")
 		}
 	}
+}
+
+// gitPathKey says whether the value of a key is the path of something that git reads. A missing one is no error for it: files
+// that were ignored are then untracked, and hooks do not run.
+func gitPathKey(key string) bool {
+	switch key {
+	case "excludesfile", "attributesfile", "hookspath", "templatedir", "template", "allowedsignersfile", "ignorerevsfile", "mailmap":
+		return true
+	}
+	return false
 }
 
 // gitPath is a path of a git configuration file.

@@ -77,6 +77,9 @@ func (f *finder) golang() {
 				f.pin("GOPATH", f.goPath(), "it follows HOME; programs that go install writes would vanish with the cage")
 			}
 			f.pin("GOMODCACHE", mod, why)
+			if gopath := f.goPath(); gopath != "" {
+				f.tree(gopath+"/pkg/sumdb", "what go verifies a toolchain with; without it there is none, downloaded or not")
+			}
 		}
 	}
 	if f.env["GO111MODULE"] == "off" {
@@ -142,7 +145,7 @@ func (f *finder) goSource() {
 		works = f.upward("the workspace: without it go builds published versions of its modules, or none", false, "go.work")
 	}
 	for _, w := range works {
-		f.tree(w+".sum", "checksums of the workspace")
+		f.sums(w+".sum", "checksums of the workspace")
 		text, _ := f.small(w)
 		dir := hostfs.Parent(w)
 		for _, use := range directive(text, "use") {
@@ -157,7 +160,13 @@ func (f *finder) goSource() {
 			f.replaced(text, hostfs.Parent(m), m)
 			f.goToolchain(text)
 		}
-		f.tree(strings.TrimSuffix(m, "mod")+"sum", "checksums of the module")
+		f.sums(strings.TrimSuffix(m, "mod")+"sum", "checksums of the module")
+	}
+}
+
+func (f *finder) sums(p, why string) {
+	if f.named(p) {
+		f.tree(p, why)
 	}
 }
 

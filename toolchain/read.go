@@ -188,7 +188,7 @@ func (f *finder) upward(why string, all bool, names ...string) (found []string) 
 	for _, d := range f.above() {
 		for _, n := range names {
 			p := hostfs.Join(d, n)
-			if r, err := f.walk(p); err != nil || !r.Info.Mode().IsRegular() {
+			if !f.named(p) {
 				continue
 			}
 			if data, ok := f.small(p); !ok || settings(n) && !f.there(p) && holdsSecret(data) {
@@ -204,6 +204,14 @@ func (f *finder) upward(why string, all bool, names ...string) (found []string) 
 	}
 	return found
 }
+
+// named says whether p is a file that may be shown for its name: a link must not show a letter by the name of .nvmrc.
+func (f *finder) named(p string) bool {
+	r, err := f.walk(p)
+	return err == nil && r.Info.Mode().IsRegular() && (len(r.Links) == 0 || base(r.Path) == base(p) || f.there(p))
+}
+
+func base(p string) string { return p[strings.LastIndexByte(p, '/')+1:] }
 
 // settings says whether a file of that name may hold more than versions and names of packages.
 func settings(name string) bool {

@@ -82,13 +82,15 @@ func receiveAnswer(sock int) ([]byte, error) {
 	}
 }
 
-// Before the program's main and most of its own initialisation: those must not see an environment that is not whole.
-// An error is reported by Enter, which tries again.
+// A command line that did not fit bwrap's is fetched before the program's main, and before most of its own package
+// initialisation: neither must see half of it, and a program that calls Init only under some condition would go on
+// half started. It costs nothing else: such a stage has no arguments. An error is reported by Enter, which tries again.
 func init() {
-	if value := os.Getenv(StartVar); value != "" {
-		if st, ok := parseStart(value); ok && st.big >= 0 && Inside() {
-			_ = enterAgain(st)
-		}
+	if len(os.Args) != 1 {
+		return
+	}
+	if st, ok := parseStart(os.Getenv(StartVar)); ok && st.big >= 0 && Inside() {
+		_ = enterAgain(st)
 	}
 }
 

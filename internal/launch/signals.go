@@ -28,7 +28,7 @@ var managed = [...]int{
 func bit(sig int) uint64 { return 1 << (sig - 1) }
 
 // stopSet is the mask of the signals that stop a job.
-var stopSet = bit(int(unix.SIGTSTP)) | bit(int(unix.SIGTTIN)) | bit(int(unix.SIGTTOU))
+const stopSet uint64 = 1<<(unix.SIGTSTP-1) | 1<<(unix.SIGTTIN-1) | 1<<(unix.SIGTTOU-1)
 
 func stops(sig int) bool { return stopSet&bit(sig) != 0 }
 

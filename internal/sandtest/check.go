@@ -71,7 +71,9 @@ func checkPython() error { return try("python3", "-c", "") }
 func checkPerl() error   { return try("perl", "-e", "1") }
 func checkGit() error    { return try("git", "--version") }
 func checkSudo() error   { return try("sudo", "-n", "true") }
-func checkGo() error     { return try("go", "list", "github.com/selfcage/selfcage/cmd/selfcage") }
+func checkGo() error {
+	return try("go", "list", "-buildvcs=false", "github.com/selfcage/selfcage/cmd/selfcage")
+}
 
 func checkRoot() error {
 	if os.Getuid() != 0 {

@@ -275,7 +275,7 @@ func (p Program) note(s policy.Settings, text string) {
 }
 
 // say prints one line on standard error.
-func (p Program) say(s string) { _, _ = os.Stderr.WriteString(p.Label() + ": sandbox: " + s + "\n") }
+func (p Program) say(s string) { toStderr(p.Label() + ": sandbox: " + s + "\n") }
 
 // Fail prints a refusal and ends the process with its status.
 func (p Program) Fail(err error) {
@@ -287,7 +287,7 @@ func (p Program) Fail(err error) {
 			out += "hint: " + r.Hint + "\n"
 		}
 	}
-	_, _ = os.Stderr.WriteString(out)
+	toStderr(out)
 	os.Exit(status)
 }
 
