@@ -65,4 +65,8 @@ type Mount struct {
 	Perm   fs.FileMode // Dir, File, Sealed, Tmpfs
 	Size   int64       // Tmpfs: bytes; 0 is the kernel's default, half of the memory
 	Reason Reason
+	ID     ID // of a bind's Source when the plan was made, where it is known
 }
+
+// ID tells one file of a host from all others. The zero ID is not known.
+type ID struct{ Dev, Ino uint64 }

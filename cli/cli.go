@@ -90,7 +90,7 @@ func parse(k *kong.Kong, args []string) (done bool, ctx *kong.Context, err error
 // fail prints a refusal as every part of selfcage does and returns its status.
 func fail(stderr io.Writer, err error) int {
 	status := refusal.CannotCage
-	fmt.Fprintf(stderr, "selfcage: %v\n", err)
+	fmt.Fprintf(stderr, "selfcage: %s\n", refusal.Printable(err.Error()))
 	var r *refusal.Error
 	if errors.As(err, &r) { // kong wraps what a command returns
 		status = r.ExitStatus()

@@ -218,7 +218,7 @@ func TestNested(t *testing.T) {
 		{"--write", "."}, {"--write", "f"}, {"--write", "/usr"}, {"--read", s.home}, {"--read", s.root + "/none"}, {"--network", "none"},
 		{"--device", "/dev/kmsg"}, {"--device", "/dev/none"}, {"--write", s.root}, {"--write", "/dev"},
 	} {
-		in(append(flags, "--", "echo", "ran")...).refused("cannot give more than the cage around it", flags[0], "hint: ")
+		in(append(flags, "--", "echo", "ran")...).refused("cannot make another cage inside this one", flags[0], "hint: ")
 	}
 	in("--mode", "landlock", "--", "echo", "ran").refused("mode landlock")
 	in("--gpu", "all", "--", "echo", "ran").refused("gpu all")

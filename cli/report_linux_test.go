@@ -182,7 +182,7 @@ func TestLeftRunning(t *testing.T) {
 	named := false
 	for range 20 {
 		r := s.selfcage("run", "--", "sh", "-c", "sleep 61 & sleep 0.1; echo done").ok().prints("done\n")
-		if named = strings.Contains(r.err, "note: ended with the program: sleep"); named {
+		if named = strings.Contains(r.err, "note: still ran when the program ended, and was ended: sleep"); named {
 			break
 		}
 	}

@@ -321,6 +321,20 @@ func TestToolchainConsoleScript(t *testing.T) {
 	}
 }
 
+// toolchains.md B5: Poetry keeps an environment for each project in a cache below HOME, and makes another one where there is none.
+func TestToolchainPoetry(t *testing.T) {
+	s := newSite(t, nil).plant()
+	py := s.python(s.root + "/py/3.99")
+	v := s.venv(s.home+"/.cache/pypoetry/virtualenvs/proj-Ab1-py3.99", py.dir, py.version, "home = "+py.dir+"/bin\n")
+	s.write(s.home+"/.local/bin/poetry", "#!/bin/sh\nshift\nexec \"${POETRY_VIRTUALENVS_PATH:-$HOME/.cache/pypoetry/virtualenvs}/proj-Ab1-py3.99/bin/$@\"\n", 0o755)
+	e := s.path0(s.home + "/.local/bin")
+	if out := e.same("--", "poetry", "run", "python", "-c", whichPython); !strings.Contains(out, "\n"+v+"\n"+py.dir+"\n") {
+		t.Errorf("%q", out)
+	}
+	e.readOnly(v, py.dir)
+	e.noSecrets()
+}
+
 // toolchains.md A1, B2: a Python of pyenv finds its library by RUNPATH; the shims choose a version by a file above the working
 // directory, by the environment and by a file of pyenv's own. Each of them is silent about what it does not find.
 func TestToolchainPyenv(t *testing.T) {

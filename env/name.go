@@ -117,8 +117,8 @@ func endsSecret(first, prev, last, value string) bool {
 		return prev == "AUTH" || prev == "LOGIN"
 	case "PWD": // a password of an account; otherwise a directory, like PWD itself
 		return prev != "" && (account(prev) || !strings.HasPrefix(value, "/"))
-	case "PASS": // RENDER_PASS is a step, DB_PASS a password
-		return account(prev)
+	case "PASS", "PW": // RENDER_PASS is a step, DB_PASS a password
+		return account(prev) || (prev == "" || prev == "MY") && strings.Trim(value, "0123456789") != ""
 	case "PAT": // a personal access token or a pattern
 		return prev != "" && !strings.ContainsAny(value, `*?[]^$\|()/ `)
 	case "KEY":

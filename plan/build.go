@@ -15,11 +15,13 @@ import (
 // builder collects a plan. Each step adds mounts; none takes one away.
 type builder struct {
 	Facts
-	req   Request
-	host  *hostfs.View
-	homes []string // the caller's real home by every name it has
-	pins  []Var    // variables of tools whose data is not below the cage's HOME
-	plan  Plan
+	checkoutRoot string // of the working directory
+	req          Request
+	host         *hostfs.View
+	homes        []string        // the caller's real home by every name it has
+	pins         []Var           // variables of tools whose data is not below the cage's HOME
+	roots        map[string]root // what resolve was asked
+	plan         Plan
 }
 
 // Build makes the plan for a request on a host. Its errors are *refusal.Error.
@@ -54,6 +56,7 @@ func Build(f Facts, r Request) (*Plan, error) {
 		return nil, &refusal.Error{What: "the grants contradict each other", Cause: err.Error(), Hint: "grant one of the two"}
 	}
 	b.plan.Mounts = ms
+	b.identify()
 	b.fewMounts()
 	b.notes()
 	return &b.plan, nil
@@ -120,11 +123,26 @@ func (b *builder) optional(p, text string) {
 		return
 	}
 	b.links(r.Links, why)
+	if p == "/etc/gitconfig" && b.holdsLogin(r) {
+		b.omit(p, "it holds a login")
+		return
+	}
 	if data, ok := b.smallFile(r, maxCopy); ok {
 		b.add(binds.Mount{Kind: binds.File, Source: r.Path, Target: r.Path, Data: data, Perm: 0o444, Reason: why})
 		return
 	}
 	b.add(binds.Mount{Kind: binds.ReadOnly, Source: r.Path, Target: r.Path, Reason: why})
+}
+
+// holdsLogin says whether a git configuration has a password in a URL or a header that logs in, as CI images have it.
+func (b *builder) holdsLogin(r hostfs.Resolved) bool {
+	data, err := b.host.ReadFile(r.Path)
+	if err != nil {
+		return true
+	}
+	text := strings.ToLower(string(data))
+	_, rest, url := strings.Cut(text, "://")
+	return strings.Contains(text, "extraheader") || url && strings.Contains(rest, "@")
 }
 
 // absent says why a path of the runtime could not be resolved.

@@ -148,11 +148,12 @@ func TestAccounts(t *testing.T) {
 // A program that is told of a file which it will not see, or writes a result where it will not last, is warned about.
 func TestNotes(t *testing.T) {
 	const (
-		hidden = "names a file that is not visible inside; --read or --write would grant it"
-		lost   = "lies in a place that ends with the cage; --write of its directory would keep it"
+		grant  = "; DEMO_SANDBOX_READABLE or DEMO_SANDBOX_WRITABLE would grant it"
+		hidden = "names a file that is not visible inside" + grant
+		lost   = "lies in a place that ends with the cage; DEMO_SANDBOX_WRITABLE of its directory would keep it"
 	)
 	for _, tt := range []struct{ arg, want string }{
-		{"/tmp/work/in.txt", hidden},
+		{"/tmp/work/in.txt", "names a file that is not visible inside, and what is written there ends with the cage" + grant},
 		{"/tmp/out.json", lost},
 		{"--out=/tmp/out.json", lost},
 		{"-o=/tmp/work/none", lost},
@@ -167,11 +168,11 @@ func TestNotes(t *testing.T) {
 		{"/usr/bin/env", ""},
 		{"/bin/sh", ""},
 		{"/etc/hosts", ""},
-		{"/etc/shadow", hidden},
+		{"/etc/shadow", "names a file that is not visible inside; it cannot be granted: /etc/shadow holds credentials, which are never granted"},
 		{"/proc/sys/kernel", ""},
-		{"/proc/4711", hidden},
+		{"/proc/4711", "names a directory that is not visible inside"},
 		{"/dev/null", ""},
-		{"/dev/fuse", hidden},
+		{"/dev/fuse", "names a file that is not visible inside; DEMO_SANDBOX_DEVICE would grant it"},
 		{"/", ""},
 		{"/tmp", ""},
 		{"/srv/none", ""},

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/selfcage/selfcage/binds"
+	"github.com/selfcage/selfcage/internal/refusal"
 )
 
 // Explain is the document by which a plan is reviewed: everything that is visible, in the order in which it is made,
@@ -46,7 +47,7 @@ func (p *Plan) Explain() string {
 	if len(p.Notes) > 0 {
 		line("\nnotes")
 		for _, n := range p.Notes {
-			line("  ", n)
+			line("  ", refusal.Printable(n))
 		}
 	}
 	if len(p.Omitted) > 0 {
@@ -127,6 +128,9 @@ func reasonText(r binds.Reason) string {
 // table writes three columns, the second padded to the widest one that is not out of proportion.
 func table(b *strings.Builder, rows [][3]string) {
 	w0, w1 := 0, 0
+	for i := range rows {
+		rows[i][2] = refusal.Printable(rows[i][2])
+	}
 	for _, r := range rows {
 		w0 = max(w0, len(r[0]))
 		if len(r[1]) <= 44 {

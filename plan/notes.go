@@ -6,6 +6,7 @@ import (
 
 	"github.com/selfcage/selfcage/binds"
 	"github.com/selfcage/selfcage/internal/hostfs"
+	"github.com/selfcage/selfcage/policy"
 )
 
 // More would scroll the reason for the first one away; more arguments than that are a list that some program made.
@@ -32,7 +33,7 @@ func (b *builder) notes() {
 		switch {
 		case text == "":
 		case len(b.plan.Notes) < maxNotes:
-			b.note("argument " + strconv.Itoa(i) + " " + text)
+			b.note("argument " + strconv.Itoa(b.numbered(i)) + " " + text)
 		default:
 			more++
 		}
@@ -55,7 +56,8 @@ func (b *builder) pathNote() {
 		}
 	}
 	if len(hidden) > 0 {
-		b.note("not visible inside, though in PATH: " + strings.Join(hidden, ", ") + "; --read would grant it")
+		read, _ := b.remedy()
+		b.note("not visible inside, though in PATH: " + strings.Join(hidden, ", ") + "; " + read + " would grant it")
 	}
 }
 
@@ -66,6 +68,53 @@ func holds(list []string, s string) bool {
 		}
 	}
 	return false
+}
+
+// numbered is the number of the i-th word in the eyes of who wrote it: of the command's own where run has one.
+func (b *builder) numbered(i int) int {
+	if b.req.Runs != "" && i > b.Operands {
+		return i - b.Operands
+	}
+	return i
+}
+
+// remedy names what grants a path: flags for run, variables for a host program.
+func (b *builder) remedy() (read, write string) {
+	if b.req.Runs != "" || b.req.Prefix == "" {
+		return "--read", "--write"
+	}
+	return b.req.Prefix + "READABLE", b.req.Prefix + "WRITABLE"
+}
+
+// ends says whether what is written at p ends with the cage.
+func (b *builder) ends(p string) bool {
+	m, ok := binds.Cover(b.plan.Mounts, p)
+	return ok && (m.Kind == binds.Tmpfs || m.Target == "/var/tmp" && m.Kind == binds.Symlink)
+}
+
+// invisible is the note for a path that leads to something on the host and to nothing inside.
+func (b *builder) invisible(a, p string, r hostfs.Resolved) string {
+	what := "a file"
+	if r.Info.IsDir() {
+		what = "a directory"
+	}
+	note := Quote(a) + " names " + what + " that is not visible inside"
+	if b.ends(r.Path) {
+		note += ", and what is written there ends with the cage"
+	}
+	for _, spelled := range []string{clean(p), r.Path} {
+		if why, fatal := policy.Forbidden(spelled, b.homes, b.resolve); fatal {
+			return note + "; it cannot be granted: " + why
+		}
+	}
+	read, write := b.remedy()
+	switch {
+	case hostfs.Within(r.Path, "/proc"):
+		return note // another process of the host's
+	case isChar(r.Info):
+		return note + "; " + strings.NewReplacer("--write", "--device", "WRITABLE", "DEVICE").Replace(write) + " would grant it"
+	}
+	return note + "; " + read + " or " + write + " would grant it"
 }
 
 func (b *builder) argumentNote(a string) string {
@@ -91,15 +140,16 @@ func (b *builder) argumentNote(a string) string {
 		if b.visible(p) || r.Path == "/" {
 			return ""
 		}
-		return Quote(a) + " names a file that is not visible inside; --read or --write would grant it"
+		return b.invisible(a, p, r)
 	}
 	// Not there yet: a result, perhaps. Where would it be written?
 	parent := hostfs.Parent(r.Path)
 	if r.Path != clean(p) && !strings.HasPrefix(clean(p), parent) {
 		return ""
 	}
-	if m, ok := binds.Cover(b.plan.Mounts, r.Path); ok && (m.Kind == binds.Tmpfs || m.Target == "/var/tmp" && m.Kind == binds.Symlink) {
-		return Quote(a) + " lies in a place that ends with the cage; --write of its directory would keep it"
+	if b.ends(r.Path) {
+		_, write := b.remedy()
+		return Quote(a) + " lies in a place that ends with the cage; " + write + " of its directory would keep it"
 	}
 	return ""
 }

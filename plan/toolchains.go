@@ -40,16 +40,42 @@ func (b *builder) need(n toolchain.Need) {
 	if n.Root == "" {
 		return
 	}
+	if next := b.nextDoor(n); next != "" {
+		b.note(next)
+	}
 	if !b.bound(n.Root) && !ownPlace(n.Root) && !privatePlace(n.Root) {
 		b.add(binds.Mount{Kind: binds.ReadOnly, Source: n.Root, Target: n.Root, Reason: why})
 	}
 	if n.Home != "" {
 		b.add(binds.Mount{Kind: binds.ReadOnly, Source: n.Root, Target: Home + "/" + n.Home, Reason: why})
 	}
+	for _, secret := range []string{"/.git/config", "/.env", "/.netrc", "/.npmrc"} {
+		// A source tree next door that a file of this one names: its code is needed, what it logs in with is not.
+		if n.Root != b.checkoutRoot && b.host.Exists(n.Root+secret) && !hostfs.Within(b.Dir, n.Root) {
+			n.Hide = append(n.Hide, n.Root+secret)
+		}
+	}
 	for _, h := range n.Hide {
 		// Also where an operator's grant shows the root: what it may show is another question than what a tool needs.
 		b.add(binds.Mount{Kind: binds.Sealed, Target: h, Data: []byte{}, Perm: 0o400, Reason: binds.Reason{By: n.By, Why: "empty: it holds credentials"}})
 	}
+}
+
+// treeSources are the recognisers that follow files of the source tree: what those name is shown since a build needs it,
+// but it was not the operator who named it.
+var treeSources = [...]string{"toolchain/python", "toolchain/go", "toolchain/cargo-path", "toolchain/node_modules", "toolchain/git"}
+
+// nextDoor is the note for another checkout that is shown only because a file of this one names it.
+func (b *builder) nextDoor(n toolchain.Need) string {
+	if b.bound(n.Root) || n.Root == "" || !b.host.Exists(n.Root+"/.git") {
+		return ""
+	}
+	for _, s := range treeSources {
+		if n.By == s {
+			return "another checkout is visible read-only, since this one needs it: " + Quote(n.Root) + " (" + n.By + ": " + n.Why + ")"
+		}
+	}
+	return ""
 }
 
 // missingLinks makes those links that are not there yet.

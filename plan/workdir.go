@@ -3,6 +3,8 @@ package plan
 import (
 	"errors"
 	"io/fs"
+	"strconv"
+	"strings"
 
 	"github.com/selfcage/selfcage/binds"
 	"github.com/selfcage/selfcage/internal/hostfs"
@@ -49,7 +51,7 @@ func (b *builder) showWorkDir() error {
 		if privatePlace(dir) || hostfs.Within(dir, "/proc") || hostfs.Within(dir, "/dev") && !hostfs.Within(dir, "/dev/shm") {
 			return &refusal.Error{
 				What: "cannot use the working directory", Object: Quote(dir), Cause: "the cage has its own in that place",
-				Hint: "change to a directory below it, or to another one",
+				Hint: "change to a directory below it or to another one, or grant it with --write .",
 			}
 		}
 		if why, hidden := b.tooMuch(dir); hidden {
@@ -75,9 +77,13 @@ func (b *builder) bound(p string) bool {
 // would quietly do something else.
 func (b *builder) checkout(dir string) {
 	root, extra := toolchain.Checkout(b.host, dir)
-	if _, hidden := b.tooMuch(root); hidden || privatePlace(root) {
+	if _, hidden := b.tooMuch(root); hidden || privatePlace(root) || !b.ownCheckout(root) {
 		root = dir // /tmp/.git may be anybody's
 	}
+	if fi, err := b.host.Lstat(hostfs.Join(root, ".git")); err == nil && !fi.IsDir() && len(extra) == 0 {
+		b.note(Quote(hostfs.Join(root, ".git")) + " names a git directory that is none or does not name it back, and is not shown")
+	}
+	b.checkoutRoot = root
 	why := "read-only unless granted"
 	if root != dir {
 		why = "the checkout it belongs to, read-only unless granted"
@@ -98,6 +104,19 @@ func (b *builder) checkout(dir string) {
 	}
 }
 
+// ownCheckout says whether the version control directory in root belongs to the caller or to root: one that somebody else
+// made in a directory that all can write would decide what is shown. It is what git's safe.directory asks.
+func (b *builder) ownCheckout(root string) bool {
+	for _, vcs := range []string{".git", ".hg", ".jj", ".svn"} {
+		if fi, err := b.host.Lstat(hostfs.Join(root, vcs)); err == nil {
+			if _, _, uid, ok := hostfs.Identity(fi); ok && uid != 0 && int(uid) != b.UID && b.UID != 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // privatePlace says whether the cage has a directory of its own at p.
 func privatePlace(p string) bool {
 	switch p {
@@ -113,10 +132,23 @@ func (b *builder) tooMuch(p string) (why string, hidden bool) {
 	return policy.TooBroad(p, b.homes, b.resolve)
 }
 
-// resolve returns what a path leads to, if it exists.
+// resolve returns what a path leads to, if it exists. It is asked for some eighty credential roots at a time, again and again.
 func (b *builder) resolve(p string) (string, bool) {
-	r, err := b.host.Walk(p)
-	return r.Path, err == nil
+	known, ok := b.roots[p]
+	if !ok {
+		r, err := b.host.Walk(p)
+		known = root{r.Path, err == nil}
+		if b.roots == nil {
+			b.roots = make(map[string]root, 128)
+		}
+		b.roots[p] = known
+	}
+	return known.path, known.exists
+}
+
+type root struct {
+	path   string
+	exists bool
 }
 
 // findHomes returns the caller's home as HOME and the account have it, as spelled and without links.
@@ -129,7 +161,11 @@ func (b *builder) findHomes() (homes []string) {
 		}
 		return false
 	}
-	for _, h := range []string{b.getenv("HOME"), b.account().home} {
+	all := []string{b.getenv("HOME"), b.account().home}
+	if b.UID == 0 { // who may read everybody's files
+		all = append(all, homesOf(b.readEtc("passwd"))...)
+	}
+	for _, h := range all {
 		if len(h) < 2 || h[0] != '/' {
 			continue
 		}
@@ -217,4 +253,19 @@ func clean(p string) string {
 		return "/"
 	}
 	return string(out)
+}
+
+// homesOf lists the homes of people in a passwd file: those of accounts from uid 1000 on (UID_MIN of login.defs), and
+// root's. The system's own accounts have directories like /usr and /var there, which are nobody's home.
+func homesOf(passwd []byte) (homes []string) {
+	for line := range strings.Lines(string(passwd)) {
+		f := strings.Split(strings.TrimSpace(line), ":")
+		if len(f) < 7 {
+			continue
+		}
+		if uid, err := strconv.Atoi(f[2]); err == nil && (uid == 0 || uid >= 1000 && uid != overflow) {
+			homes = append(homes, f[5])
+		}
+	}
+	return homes
 }

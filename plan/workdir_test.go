@@ -132,7 +132,7 @@ func TestWorkDirCheckout(t *testing.T) {
 		{"submodule", "/data/w/main/lib/src", nil, map[string]string{
 			"/data/w/main/lib": "ro /data/w/main/lib", "/data/w/main/.git/modules/lib": "ro /data/w/main/.git/modules/lib", "/data/w/main/.git/HEAD": "nothing"}},
 		{"a link", "/data/w/linkedgit", nil, map[string]string{
-			"/data/w/linkedgit/.git": "ro /data/w/linkedgit", "/data/w/store/linked.git": "ro /data/w/store/linked.git"}},
+			"/data/w/linkedgit/.git": "ro /data/w/linkedgit", "/data/w/store/linked.git": "nothing"}},
 		{"a pointer to a credential root", "/data/w/evil/ssh", nil, map[string]string{
 			"/data/w/evil/ssh": "ro /data/w/evil/ssh", "/home/u/.ssh": "nothing"}},
 		{"a pointer to the root", "/data/w/evil/root", nil, map[string]string{"/data/w/evil/root": "ro /data/w/evil/root", "/data": "nothing"}},

@@ -48,7 +48,8 @@ func checkMode(e Entry) error {
 	}
 	hint := "for no cage leave it unset or say off"
 	for _, m := range Modes() {
-		if distance(fold(e.Value), m) < tooFar {
+		// Never towards less than what was asked for.
+		if m != string(Off) && m != string(Disabled) && distance(fold(e.Value), m) < tooFar {
 			hint = "did you mean " + m + "?"
 			break
 		}

@@ -68,6 +68,22 @@ func TooBroad(p string, homes []string, resolve func(string) (string, bool)) (wh
 	return holdsCredentials(p, homes, resolve)
 }
 
+// privateNames are directories that hold credentials whoever's home they lie in.
+var privateNames = [...]string{".ssh", ".gnupg", ".aws", ".kube", ".password-store"}
+
+func namedPrivate(p string) bool {
+	for rest := p; rest != ""; {
+		var name string
+		name, rest, _ = strings.Cut(rest, "/")
+		for _, n := range privateNames {
+			if name == n {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func holdsCredentials(p string, homes []string, resolve func(string) (string, bool)) (string, bool) {
 	check := func(root string) (string, bool) {
 		if within(p, root) {
@@ -95,6 +111,9 @@ func holdsCredentials(p string, homes []string, resolve func(string) (string, bo
 		if why, fatal := check(c); fatal {
 			return why, true
 		}
+	}
+	if namedPrivate(p) {
+		return "a directory of that name holds credentials, which are never granted", true
 	}
 	return "", false
 }

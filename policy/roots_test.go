@@ -61,7 +61,7 @@ func TestForbidden(t *testing.T) {
 		{"/home/u/.sshfoo", u, ""},
 		{"/home/u/.ssh2/x", u, ""},
 		{"/home/u/.configs", u, ""},
-		{"/home/u2/.ssh", u, ""}, // somebody else's is guarded by its permissions
+		{"/home/u2/.ssh", u, "a directory of that name"}, // somebody else's: as uid 0 its permissions guard nothing
 		{"/home/uu", u, ""},
 		{"/etc/shadow-", u, ""},
 		{"/etcetera", u, ""},

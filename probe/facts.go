@@ -4,6 +4,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/selfcage/selfcage/internal/refusal"
 )
 
 // host is what is known of the host when a start has failed. The zero value knows nothing: each field may be missing,
@@ -176,7 +178,7 @@ func (h containerHints) container() string {
 	case h.flatpak:
 		return "flatpak"
 	case h.manager != "":
-		return printable(strings.TrimSpace(h.manager))
+		return refusal.Printable(strings.TrimSpace(h.manager))
 	case strings.Contains(h.cgroup, "/lxc"):
 		return "lxc"
 	case h.overlay:
@@ -203,7 +205,7 @@ func parseVersion(out string) string {
 	if len(f) < 2 || f[0] != "bubblewrap" {
 		return ""
 	}
-	return printable(f[1])
+	return refusal.Printable(f[1])
 }
 
 // maxLine bounds what is shown of bubblewrap's line, which may hold two paths.
@@ -221,7 +223,7 @@ func rawLine(stderr string) string {
 	if len(last) > maxLine {
 		last = last[:maxLine] + "…"
 	}
-	return printable(last)
+	return refusal.Printable(last)
 }
 
 // parseInterpreter reads PT_INTERP of a 64-bit little-endian ELF file (elf(5)).

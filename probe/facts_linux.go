@@ -3,6 +3,8 @@ package probe
 import (
 	"os"
 	"strings"
+
+	"github.com/selfcage/selfcage/internal/refusal"
 )
 
 // maxFact bounds what is read of one file.
@@ -36,13 +38,13 @@ func readHost(bwrap string) host {
 		max:           make(map[string]string, 8),
 		usernsClone:   line("/proc/sys/kernel/unprivileged_userns_clone"),
 		appArmor:      line("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"),
-		label:         printable(line("/proc/self/attr/current")),
+		label:         refusal.Printable(line("/proc/self/attr/current")),
 		filtered:      statusField(status, "Seccomp") == "2",
 		noNewPrivs:    statusField(status, "NoNewPrivs") == "1",
 		ambient:       !zero(statusField(status, "CapAmb")),
 		uid:           os.Geteuid(),
 		mounts:        parseMounts(readFile("/proc/self/mountinfo")),
-		kernel:        printable(line("/proc/sys/kernel/osrelease")),
+		kernel:        refusal.Printable(line("/proc/sys/kernel/osrelease")),
 		install:       install(),
 		sharedCgroups: exists("/sys/fs/cgroup"),
 	}

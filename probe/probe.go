@@ -15,8 +15,6 @@
 package probe
 
 import (
-	"strings"
-
 	"github.com/selfcage/selfcage/internal/refusal"
 )
 
@@ -38,18 +36,4 @@ type Failure struct {
 
 func refused(object, cause, hint string) *refusal.Error {
 	return &refusal.Error{What: what, Object: object, Cause: cause, Hint: hint, Status: refusal.CannotCage}
-}
-
-// printable shows bytes that could move a terminal's cursor, since a path in bubblewrap's line may hold any byte.
-func printable(s string) string {
-	const hex = "0123456789abcdef"
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; c < ' ' || c == 0x7f {
-			b.WriteString(`\x` + hex[c>>4:c>>4+1] + hex[c&15:c&15+1])
-			continue
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
 }

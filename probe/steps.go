@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/selfcage/selfcage/binds"
+	"github.com/selfcage/selfcage/internal/refusal"
 	"github.com/selfcage/selfcage/plan"
 )
 
@@ -114,12 +115,12 @@ const nowhere = "/dev/null/selfcage"
 // ends, or any error when there are none.
 func failed(s step, r result, command string, ends ...string) (finding, bool) {
 	line := rawLine(r.err)
-	rest, complete := strings.CutPrefix(line, "bwrap: execvp "+printable(command)+": ")
+	rest, complete := strings.CutPrefix(line, "bwrap: execvp "+refusal.Printable(command)+": ")
 	if complete && !r.timedOut && r.signal == 0 && (len(ends) == 0 || slices.Contains(ends, rest)) {
 		return finding{}, false
 	}
 	if r.fault != nil {
-		line = printable(r.fault.Error())
+		line = refusal.Printable(r.fault.Error())
 	}
 	return finding{s, line, r.timedOut, r.signal}, true
 }

@@ -58,7 +58,7 @@ type Error = refusal.Error
 // It must be called before anything else in main, from the main goroutine.
 func Init(o Options) {
 	prefix := policy.Prefix(o.Name)
-	if o.Mode == "" && os.Getenv(prefix+"MODE") == "" && os.Getenv(prefix+"POLICY") == "" {
+	if o.Mode == "" && os.Getenv(prefix+"MODE") == "" && os.Getenv(prefix+"POLICY") == "" && os.Getenv(launch.StartVar) == "" {
 		return
 	}
 	p := start.Program{Name: o.Name, Options: o.settings(), Operands: 1}

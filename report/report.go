@@ -17,7 +17,8 @@ import (
 
 // Run is the report of one run, written to the place that was asked for. A Run without a place does nothing.
 type Run struct {
-	to       string // a file, "-" for standard error, "" for nowhere
+	to       string   // a file, "-" for standard error, "" for nowhere
+	dir      *os.Root // the directory of the file
 	declared policy.Settings
 	plan     *plan.Plan
 	state    string // "refused", "running", "ended"
@@ -61,21 +62,33 @@ func (r *Run) place() (err error) {
 	if fi, err := os.Lstat(r.to); err == nil && !fi.Mode().IsRegular() {
 		return errNotFile // a rename over /dev/null would take it from everybody
 	}
-	f, err := r.beside()
+	// Held open from now on: the program may be able to put another directory in its place.
+	if r.dir, err = os.OpenRoot(filepath.Dir(r.to)); err != nil {
+		return err
+	}
+	f, name, err := r.beside()
 	if err != nil {
 		return err
 	}
 	err = f.Close()
-	if err2 := os.Remove(f.Name()); err == nil {
+	if err2 := r.dir.Remove(name); err == nil {
 		err = err2
+	}
+	if err == nil {
+		// That of an earlier run must not stand for this one, should this process be killed.
+		if err = r.dir.Remove(filepath.Base(r.to)); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
 	}
 	return err
 }
 
 // beside makes a file beside the report, so that the last step is a rename: a reader sees the old file or the new one,
 // whole. Its mode is 0600.
-func (r *Run) beside() (*os.File, error) {
-	return os.CreateTemp(filepath.Dir(r.to), "."+filepath.Base(r.to)+".*")
+func (r *Run) beside() (f *os.File, name string, err error) {
+	name = "." + filepath.Base(r.to) + "." + strconv.Itoa(os.Getpid())
+	f, err = r.dir.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	return f, name, err
 }
 
 func cause(err error) string {
@@ -136,17 +149,17 @@ func (r *Run) write() error {
 		_, err := os.Stderr.Write(data)
 		return err
 	}
-	f, err := r.beside()
+	f, name, err := r.beside()
 	if err == nil {
 		_, err = f.Write(data)
 		if err2 := f.Close(); err == nil {
 			err = err2
 		}
 		if err == nil {
-			err = os.Rename(f.Name(), r.to)
+			err = r.dir.Rename(name, filepath.Base(r.to))
 		}
 		if err != nil {
-			_ = os.Remove(f.Name())
+			_ = r.dir.Remove(name)
 		}
 	}
 	if err != nil {

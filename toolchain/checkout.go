@@ -13,9 +13,9 @@ import (
 )
 
 // Checkout returns the root of the version-controlled checkout that dir is part of, or dir itself, and the
-// directories outside of it that git needs: a linked worktree and a submodule keep theirs elsewhere, and .git may be a
-// link. Each is an existing git directory, but which one is for a file in the checkout to say: the caller must judge
-// it before showing it. dir must be free of links.
+// directories outside of it that git needs: a linked worktree and a submodule keep theirs elsewhere. Each is an existing
+// git directory that names the checkout back; still the caller must judge it before showing it. dir must be free of
+// links.
 func Checkout(host *hostfs.View, dir string) (root string, extra []hostfs.Resolved) {
 	for d := dir; d != "/"; d = hostfs.Parent(d) {
 		for _, vcs := range []string{".git", ".hg", ".jj", ".svn"} {
@@ -30,6 +30,30 @@ func Checkout(host *hostfs.View, dir string) (root string, extra []hostfs.Resolv
 		}
 	}
 	return dir, nil
+}
+
+// namesBack says whether a git directory outside a checkout says that it is that checkout's: a worktree's by its file
+// gitdir, a submodule's by core.worktree. Otherwise any checkout could have any repository shown by naming it.
+func namesBack(host *hostfs.View, gitDir, root string) bool {
+	leadsTo := func(text, want string) bool {
+		r, err := host.Walk(hostfs.Abs(text, gitDir))
+		return err == nil && r.Path == want
+	}
+	if text, ok := pointer(host, hostfs.Join(gitDir, "gitdir")); ok {
+		return leadsTo(text, hostfs.Join(root, ".git"))
+	}
+	fi, err := host.Lstat(hostfs.Join(gitDir, "config"))
+	if err != nil || !fi.Mode().IsRegular() || fi.Size() > 1<<20 {
+		return false
+	}
+	config, _ := host.ReadFile(hostfs.Join(gitDir, "config"))
+	for line := range strings.Lines(string(config)) {
+		key, value, ok := strings.Cut(strings.TrimSpace(line), "=")
+		if ok && strings.EqualFold(strings.TrimSpace(key), "worktree") && leadsTo(strings.Trim(strings.TrimSpace(value), `"`), root) {
+			return true
+		}
+	}
+	return false
 }
 
 // gitDirs returns the git directory that root/.git leads to, which is a link or the pointer file of a worktree or
@@ -48,7 +72,7 @@ func gitDirs(host *hostfs.View, root string, fi fs.FileInfo) (dirs []hostfs.Reso
 		target = hostfs.Abs(text, root)
 	}
 	gitDir, ok := gitDirectory(host, target)
-	if !ok {
+	if !ok || !namesBack(host, gitDir.Path, root) {
 		return nil
 	}
 	dirs = append(dirs, gitDir)

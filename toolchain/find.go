@@ -87,6 +87,7 @@ var sources = [...]struct {
 	{"python", (*finder).python},
 	{"pyenv", (*finder).pyenv},
 	{"uv", (*finder).uv},
+	{"environments", (*finder).managers},
 	{"conda", (*finder).conda},
 	{"go", (*finder).golang},
 	{"rust", (*finder).rust},
@@ -123,10 +124,11 @@ type finder struct {
 	judged    map[string]string // Secret's answers, "" for no
 	walks     map[string]walked
 	listings  map[string][]fs.DirEntry
-	sites     []site // of environments, to be looked into at the end
-	starting  bool   // what is found now belongs to a command
-	links     int    // how many links in directories may still be followed
-	heads     int    // how many scripts may still be looked into
+	texts     map[string]string // content of small files
+	sites     []site            // of environments, to be looked into at the end
+	starting  bool              // what is found now belongs to a command
+	links     int               // how many links in directories may still be followed
+	heads     int               // how many scripts may still be looked into
 }
 
 type pathDir struct{ spelled, real string }
@@ -144,7 +146,7 @@ func newFinder(h Host) *finder {
 		Host: h, links: maxDirLinks, heads: maxHeads,
 		env: make(map[string]string, len(h.Env)), hops: make(map[string]bool, 32), done: make(map[string]bool, 64),
 		inspected: make(map[string]bool, 16), run: make(map[string]bool, 8), judged: make(map[string]string, 32),
-		walks: make(map[string]walked, 256), listings: make(map[string][]fs.DirEntry, 64),
+		walks: make(map[string]walked, 256), listings: make(map[string][]fs.DirEntry, 64), texts: make(map[string]string, 32),
 	}
 	for _, kv := range h.Env {
 		name, value, ok := strings.Cut(kv, "=")

@@ -290,6 +290,34 @@ func (f *finder) besideDir() {
 	}
 }
 
+// managers are the tools that keep an environment for each project below HOME, and would make another one where they find
+// none.
+func (f *finder) managers() {
+	poetry := f.cache("pypoetry/virtualenvs")
+	if dir := f.env["POETRY_CACHE_DIR"]; dir != "" {
+		poetry = dir + "/virtualenvs"
+	}
+	for _, m := range [...]struct{ name, variable, def string }{
+		{"poetry", "POETRY_VIRTUALENVS_PATH", poetry}, {"pipenv", "WORKON_HOME", f.data("virtualenvs")},
+	} {
+		if _, ok := f.which(m.name); !ok {
+			continue
+		}
+		dir, ok := f.dataDir(m.variable, m.def, "the environments that "+m.name+" made: without them it would make others")
+		if !ok {
+			continue
+		}
+		real, list := f.entries(dir)
+		for _, e := range list[:min(len(list), maxEnvs)] {
+			if p := hostfs.Join(real, e.Name()); e.IsDir() && f.exists(p, "pyvenv.cfg") {
+				f.inspect(p)
+			}
+		}
+	}
+}
+
+const maxEnvs = 20
+
 // pyenv chooses a version by PYENV_VERSION, the nearest .python-version, and its own file version; without one of them
 // its shims run the system's python.
 func (f *finder) pyenv() {

@@ -21,8 +21,16 @@ func (f *finder) upTo(p string, limit int64) (string, bool) {
 	if err != nil || !r.Info.Mode().IsRegular() || r.Info.Size() > limit {
 		return "", false
 	}
-	data, err := f.View.ReadFile(r.Path)
-	return string(data), err == nil
+	text, ok := f.texts[r.Path] // go's settings are asked for by each of their names
+	if !ok {
+		data, err := f.View.ReadFile(r.Path)
+		if err != nil {
+			return "", false
+		}
+		text = string(data)
+		f.texts[r.Path] = text
+	}
+	return text, true
 }
 
 func rel(p string) string {

@@ -115,16 +115,27 @@ func explain(name, path string, err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		e.Status, e.What, e.Cause = refusal.NotFound, "command not found", ""
 		e.Hint = "selfcage explain shows what is visible inside; --read DIR grants more"
-		if _, err := os.Stat(path); err == nil {
+		if !strings.Contains(path, "/") {
+			if fi, err := os.Stat(name); err == nil && fi.Mode().IsRegular() {
+				e.Hint = "it is in the working directory, which is not in PATH: ./" + name
+			}
+		} else if _, err := os.Stat(path); err == nil {
 			// The kernel says ENOENT for the file, and means the interpreter.
 			e.Status, e.What, e.Cause = refusal.CannotExecute, "cannot execute", "its interpreter "+interpreter(path)+"does not exist inside"
 		}
 	case errors.Is(err, syscall.E2BIG):
 		e.Hint = "the arguments and the environment together are longer than the kernel allows"
+	case isDir(path):
+		e.Cause, e.Hint = "it is a directory", "name a program"
 	case errors.Is(err, fs.ErrPermission):
 		e.Hint = "check that it is an executable file"
 	}
 	return e
+}
+
+func isDir(path string) bool {
+	fi, err := os.Stat(path)
+	return err == nil && fi.IsDir()
 }
 
 // interpreter returns the one that a script's first line names, quoted and followed by a space.

@@ -14,6 +14,7 @@ const (
 const (
 	offNr      = 0
 	offArch    = 4
+	offArg0Low = 16
 	offArg1Low = 16 + 1*8
 )
 
@@ -22,6 +23,9 @@ const (
 	tiocsti   = 0x5412 // pushes input into the terminal: the shell outside runs it when we have ended
 	tioclinux = 0x541c // the same on a Linux console, by selecting and pasting (CVE-2023-28100, Flatpak)
 )
+
+// cloneNewCgroup is CLONE_NEWCGROUP of linux/sched.h.
+const cloneNewCgroup = 0x02000000
 
 // x32: the bit that marks calls of amd64's x32 ABI, __X32_SYSCALL_BIT in asm/unistd.h. The architecture word is amd64's own.
 const x32Bit = 0x40000000
@@ -50,6 +54,13 @@ func keep(a arch) program {
 	// Opens any inode of a mounted file system by its number, hidden or not ("shocker"). EPERM is what everybody without
 	// CAP_DAC_READ_SEARCH gets.
 	p.returnIf(equal, a.openByHandleAt, retErrno|eperm)
+	// clone3 hides its flags behind a pointer. ENOSYS is what kernels before 5.3 say, and every C library then uses clone.
+	p.returnIf(equal, a.clone3, retErrno|enosys)
+	p.skipUnless(a.clone, a.unshare, 4)
+	// The host's control groups would be writable through a cgroup namespace in a user namespace of the program's own:
+	// mounted afresh, cgroup.kill ends processes outside. A read-only /sys does not stop that.
+	p.returnIfSet(offArg0Low, cloneNewCgroup, retErrno|eperm)
+	p = append(p, instruction{op: ret, k: retAllow})
 	p.returnUnless(equal, a.ioctl, retAllow)
 
 	// Only the low half: the request is an unsigned int, and the kernel drops the rest.
@@ -75,10 +86,21 @@ const (
 	loadWord = 0x20 // BPF_LD | BPF_W | BPF_ABS
 	equal    = 0x15 // BPF_JMP | BPF_JEQ | BPF_K
 	atLeast  = 0x35 // BPF_JMP | BPF_JGE | BPF_K
+	anySet   = 0x45 // BPF_JMP | BPF_JSET | BPF_K
 	ret      = 0x06 // BPF_RET | BPF_K
 )
 
 func load(offset uint32) instruction { return instruction{op: loadWord, k: offset} }
+
+// skipUnless jumps over the next n instructions unless the number is one of two.
+func (p *program) skipUnless(one, other uint32, n uint8) {
+	*p = append(*p, instruction{op: equal, jt: 1, k: one}, instruction{op: equal, jf: n, k: other})
+}
+
+// returnIfSet loads a word and returns if one of the bits is set in it.
+func (p *program) returnIfSet(offset, bits, result uint32) {
+	*p = append(*p, load(offset), instruction{op: anySet, jf: 1, k: bits}, instruction{op: ret, k: result})
+}
 
 func (p *program) returnIf(cond uint16, val, result uint32) {
 	*p = append(*p, instruction{op: cond, jf: 1, k: val}, instruction{op: ret, k: result})

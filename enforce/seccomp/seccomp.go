@@ -22,7 +22,7 @@ import (
 type Profile uint8
 
 // Keep changes no result of an ordinary program. It stops what would leave the cage by way of the terminal (TIOCSTI,
-// TIOCLINUX), of the kernel's keyrings or of a file handle, and the two doors around a filter by number: calls of another
+// TIOCLINUX), of the kernel's keyrings, of a file handle or of a new cgroup namespace, and the two doors around a filter by number: calls of another
 // architecture and of the x32 ABI.
 const Keep Profile = 1
 

@@ -49,7 +49,16 @@ func TestKeep(t *testing.T) {
 		{"amd64", "read", call{arch: auditAmd64, nr: 0}, retAllow},
 		{"amd64", "getpid", call{arch: auditAmd64, nr: 39}, retAllow},
 		{"amd64", "openat", call{arch: auditAmd64, nr: 257}, retAllow},
-		{"amd64", "clone3", call{arch: auditAmd64, nr: 435}, retAllow},
+		{"amd64", "clone3", call{arch: auditAmd64, nr: 435}, retErrno | enosys},
+		{"amd64", "clone", call{arch: auditAmd64, nr: 56, args: [6]uint64{17}}, retAllow},
+		{"amd64", "clone, a user namespace", call{arch: auditAmd64, nr: 56, args: [6]uint64{0x10000000 | 17}}, retAllow},
+		{"amd64", "clone, a cgroup namespace", call{arch: auditAmd64, nr: 56, args: [6]uint64{0x02000000 | 0x10000000}}, retErrno | eperm},
+		{"amd64", "unshare, a mount namespace", call{arch: auditAmd64, nr: 272, args: [6]uint64{0x00020000}}, retAllow},
+		{"amd64", "unshare, a cgroup namespace", call{arch: auditAmd64, nr: 272, args: [6]uint64{1<<40 | 0x02000000}}, retErrno | eperm},
+		{"amd64", "another call with that number", call{arch: auditAmd64, nr: 1, args: [6]uint64{0x02000000}}, retAllow},
+		{"arm64", "clone, a cgroup namespace", call{arch: auditArm64, nr: 220, args: [6]uint64{0x02000000}}, retErrno | eperm},
+		{"arm64", "clone", call{arch: auditArm64, nr: 220, args: [6]uint64{17}}, retAllow},
+		{"arm64", "unshare, a cgroup namespace", call{arch: auditArm64, nr: 97, args: [6]uint64{0x02000000}}, retErrno | eperm},
 		{"amd64", "io_uring_setup", call{arch: auditAmd64, nr: 425}, retAllow},
 		{"amd64", "name_to_handle_at", call{arch: auditAmd64, nr: 303}, retAllow},
 		{"amd64", "no such call", call{arch: auditAmd64, nr: 0x3fffffff}, retAllow},
@@ -114,7 +123,7 @@ func TestKeepEveryNumber(t *testing.T) {
 		for nr := uint32(0); nr < 1024; nr++ {
 			want := uint32(retAllow)
 			switch nr {
-			case a.addKey, a.requestKey, a.keyctl:
+			case a.addKey, a.requestKey, a.keyctl, a.clone3:
 				want = retErrno | enosys
 			case a.openByHandleAt:
 				want = retErrno | eperm
@@ -149,7 +158,7 @@ func TestForm(t *testing.T) {
 				if k%4 != 0 || k >= 64 {
 					t.Errorf("%s: instruction %d loads at %d", goarch, i/8, k)
 				}
-			case 0x15, 0x35, 0x06: // BPF_JMP|BPF_JEQ, BPF_JGE, BPF_RET|BPF_K
+			case 0x15, 0x35, 0x45, 0x06: // BPF_JMP|BPF_JEQ, BPF_JGE, BPF_JSET, BPF_RET|BPF_K
 			default:
 				t.Errorf("%s: instruction %d has code %#x", goarch, i/8, op)
 			}

@@ -8,7 +8,11 @@ import (
 // OS is the file system of this host from its root. Unlike os.DirFS it takes names that are not UTF-8.
 type OS struct{}
 
-var _ fs.ReadLinkFS = OS{}
+var (
+	_ fs.ReadLinkFS = OS{}
+	_ fs.ReadDirFS  = OS{}
+	_ fs.ReadFileFS = OS{}
+)
 
 func abs(name string) string {
 	if name == "." {
@@ -17,14 +21,8 @@ func abs(name string) string {
 	return "/" + name
 }
 
-// Open opens the named file for reading.
-func (OS) Open(name string) (fs.File, error) { return os.Open(abs(name)) }
-
 // Lstat describes the named file without following a link.
 func (OS) Lstat(name string) (fs.FileInfo, error) { return os.Lstat(abs(name)) }
 
 // ReadLink returns the text of the named link.
 func (OS) ReadLink(name string) (string, error) { return os.Readlink(abs(name)) }
-
-// ReadDir lists the named directory, sorted.
-func (OS) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(abs(name)) }

@@ -194,3 +194,10 @@ func receiveHello(sock int) (pid int, err error) {
 	}
 	return int(cred.Pid), nil
 }
+
+// isMeetingPoint says whether a descriptor is one end of a socket pair like the supervisor's.
+func isMeetingPoint(fd int) bool {
+	domain, err1 := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
+	kind, err2 := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	return err1 == nil && err2 == nil && domain == unix.AF_UNIX && kind == unix.SOCK_SEQPACKET
+}

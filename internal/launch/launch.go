@@ -24,6 +24,13 @@ import (
 // bwrap's own, or -1. It proves nothing; Inside does.
 const StartVar = "SELFCAGE_START"
 
+// Reached says whether this process was started by a supervisor that waits to be met, by the value of StartVar. Outside a
+// cage that means that what should have made the cage has not: the descriptor is our socket, which nobody else has.
+func Reached(value string) bool {
+	st, ok := parseStart(value)
+	return ok && isMeetingPoint(st.sock)
+}
+
 // start is the value of StartVar.
 type start struct {
 	sock    int

@@ -41,6 +41,12 @@ func Run(c Cage) (End, *Failure) {
 }
 
 func (s *supervisor) start(bwrap string) *Failure {
+	for fd := 0; fd <= 2; fd++ {
+		var st unix.Stat_t
+		if unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+			return &Failure{Step: "use descriptor " + strconv.Itoa(fd), Err: errors.New("it is a directory, and a way around every grant")}
+		}
+	}
 	keep := openDescriptors(s.plan.FDs)
 	if err := closeOnExec(); err != nil {
 		return &Failure{Step: "close descriptors on exec", Err: err}
@@ -92,7 +98,7 @@ func (s *supervisor) execute(bwrap string, cmd []string) (f *Failure) {
 	}
 	// bwrap starts with an empty environment: what it is started with can be read in /proc/1/environ inside.
 	var err error
-	if s.bwrap, err = rawclone.Exec(bwrap, cmd, nil, ignore); err != nil {
+	if s.bwrap, err = rawclone.Exec(bwrap, cmd, []string{StartVar + "=" + s.marker}, ignore); err != nil {
 		return &Failure{Step: "execute " + bwrap, Err: err}
 	}
 	// A signal that the caller has blocked is blocked in the program too, and waits there. Here it must not wait.
@@ -129,7 +135,8 @@ func (s *supervisor) command(sock int) (cmd []string, files []int, err error) {
 		args = small.Argv(func(i int) int { return files[i] })
 		prog = prog[:1]
 	}
-	args = append(args, "--setenv", StartVar, st.String())
+	s.marker = st.String()
+	args = append(args, "--setenv", StartVar, s.marker)
 	fd, err := memoryFile("options", joinArgs(args))
 	if err != nil {
 		return nil, files, err

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/selfcage/selfcage/binds"
 	"github.com/selfcage/selfcage/internal/rawclone"
 	"github.com/selfcage/selfcage/plan"
 )
@@ -19,8 +20,9 @@ import (
 // supervisor is the outer stage after it has started bwrap. One thread, one loop, no goroutine: a thread more costs
 // more than all that it does.
 type supervisor struct {
-	plan *plan.Plan
-	met  func(pid int) error
+	marker string // value of StartVar
+	plan   *plan.Plan
+	met    func(pid int) error
 
 	witness, bwrap    int // process ids
 	prog, init        int // the program and bwrap's pid 1, as we see them; 0 before they are known
@@ -176,6 +178,9 @@ func (s *supervisor) greet(pid int) *Failure {
 		return &Failure{Step: "pidfd_open", Err: err, Met: true}
 	}
 	_, s.init = processState(pid)
+	if err := sameFiles(s.plan.Mounts, pid); err != nil {
+		return &Failure{Step: "look at what is mounted", Err: err, Met: true}
+	}
 	if s.met != nil {
 		if err := s.met(pid); err != nil {
 			return &Failure{Step: "observe the cage", Err: err, Met: true}
@@ -427,4 +432,26 @@ func processState(pid int) (state byte, parent int) {
 	field, _, _ := bytes.Cut(buf[i+4:n], []byte(" "))
 	parent, _ = strconv.Atoi(string(field))
 	return buf[i+2], parent
+}
+
+// sameFiles looks through the root of process pid: is each bind the file that the plan means? A process that may not be
+// looked at, since its program cannot be read, is not: nothing is claimed then.
+func sameFiles(ms []binds.Mount, pid int) error {
+	root := "/proc/" + strconv.Itoa(pid) + "/root"
+	for _, m := range ms {
+		if m.ID == (binds.ID{}) {
+			continue
+		}
+		var st unix.Stat_t
+		err := unix.Lstat(root+m.Target, &st)
+		switch {
+		case err == unix.EACCES || err == unix.EPERM:
+			continue
+		case err != nil:
+			return errors.New(m.Target + ", asked for by " + m.Reason.By + ": " + err.Error())
+		case uint64(st.Dev) != m.ID.Dev || st.Ino != m.ID.Ino:
+			return errors.New(m.Target + ", asked for by " + m.Reason.By + ", is another file than when the plan was made")
+		}
+	}
+	return nil
 }

@@ -61,6 +61,12 @@ func (p Program) Enter() error {
 		}
 		return nil
 	}
+	if marked && launch.Reached(marker) {
+		return &refusal.Error{
+			What: "cannot make the cage", Cause: "what was to make it has started the program without one; nothing was run unconfined",
+			Hint: "name a real bubblewrap with --bwrap or " + policy.Prefix(p.Name) + "BWRAP",
+		}
+	}
 	if marked {
 		// Somebody's variable, not ours: it proves nothing and must not reach what this program starts.
 		_ = os.Unsetenv(launch.StartVar)
@@ -111,7 +117,7 @@ func (p Program) cage(s policy.Settings, environ []string) error {
 		return err
 	}
 	if len(end.Left) > 0 {
-		p.note(s, "ended with the program: "+strings.Join(end.Left, ", "))
+		p.note(s, "still ran when the program ended, and was ended: "+strings.Join(end.Left, ", "))
 	}
 	if err := rep.Ended(end.Status, end.Signal); err != nil {
 		p.say("note: " + err.Error())
@@ -275,12 +281,12 @@ func (p Program) note(s policy.Settings, text string) {
 }
 
 // say prints one line on standard error.
-func (p Program) say(s string) { toStderr(p.Label() + ": sandbox: " + s + "\n") }
+func (p Program) say(s string) { toStderr(p.Label() + ": sandbox: " + refusal.Printable(s) + "\n") }
 
 // Fail prints a refusal and ends the process with its status.
 func (p Program) Fail(err error) {
 	status := refusal.CannotCage
-	out := p.Label() + ": sandbox: " + err.Error() + "\n"
+	out := p.Label() + ": sandbox: " + refusal.Printable(err.Error()) + "\n"
 	if r, ok := err.(*refusal.Error); ok {
 		status = r.ExitStatus()
 		if r.Hint != "" {
@@ -302,7 +308,7 @@ func (p Program) nested(s policy.Settings, environ []string) error {
 	}
 	refuse := func(e policy.Entry, cause string) error {
 		return &refusal.Error{
-			What: "cannot give more than the cage around it", Object: e.By + " " + plan.Quote(e.Value), Cause: cause,
+			What: "cannot make another cage inside this one", Object: e.By + " " + plan.Quote(e.Value), Cause: cause,
 			Hint: "ask for it where the outer cage is made, or leave it out here",
 		}
 	}
