@@ -77,7 +77,29 @@ func Scrub(environ []string, r Rules) (kept []Kept, dropped []Dropped, err error
 		}
 		kept = append(kept, Kept{Name: name, Value: value, Rule: keep})
 	}
+	kept, dropped = wholeGitConfig(kept, dropped)
 	return kept, dropped, nil
+}
+
+// wholeGitConfig drops the numbered GIT_CONFIG_ variables together: with one value missing git refuses to do anything.
+func wholeGitConfig(kept []Kept, dropped []Dropped) ([]Kept, []Dropped) {
+	broken := false
+	for _, d := range dropped {
+		broken = broken || strings.HasPrefix(d.Name, "GIT_CONFIG_VALUE_")
+	}
+	if !broken {
+		return kept, dropped
+	}
+	rest := kept[:0]
+	for _, k := range kept {
+		switch {
+		case k.Name == "GIT_CONFIG_COUNT", strings.HasPrefix(k.Name, "GIT_CONFIG_KEY_"), strings.HasPrefix(k.Name, "GIT_CONFIG_VALUE_"):
+			dropped = append(dropped, Dropped{Name: k.Name, Rule: "belongs to a set with a secret in it"})
+		default:
+			rest = append(rest, k)
+		}
+	}
+	return rest, dropped
 }
 
 // scrubber is an environment with the rules for it.

@@ -31,6 +31,7 @@ func exactSecret(upper string) bool {
 		"BW_SESSION", "SOPS_AGE_KEY", "VAULT_UNSEAL_KEY", // password managers
 		"SLURM_JWT", "CI_JOB_JWT", "CI_JOB_JWT_V1", "CI_JOB_JWT_V2", // schedulers
 		"AWS_ACCESS_KEY_ID", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", // the path is what authorises, in ECS
+		"AUTHORIZATION", "HTTP_AUTHORIZATION", "PROXY_AUTHORIZATION", "BEARER", // headers
 		"IDENTITY_HEADER", "AZURE_STORAGE_CONNECTION_STRING", "DD_APP_KEY", "DATADOG_APP_KEY":
 		return true
 	}
@@ -109,7 +110,7 @@ func endsSecret(first, prev, last, value string) bool {
 	case "SECRET", "SECRETS", "PASSWORD", "PASSWORDS", "PASSWD", "PASSPHRASE", "COOKIE", "APIKEY", "AUTHKEY",
 		"ACCESSKEY", "SECRETKEY", "PRIVATEKEY":
 		return true
-	case "CREDENTIAL", "CREDENTIALS": // a path is judged by what is visible
+	case "CREDENTIAL", "CREDENTIALS", "CREDS", "CRED": // a path is judged by what is visible
 		return !strings.HasPrefix(value, "/")
 	case "AUTH":
 		return prev != "" && !authMethod(value)

@@ -413,3 +413,17 @@ func FuzzScrub(f *testing.F) {
 		}
 	})
 }
+
+// git reads its numbered variables as one set: one that is missing makes every git command fail.
+func TestGitConfigSet(t *testing.T) {
+	environ := []string{"GIT_CONFIG_COUNT=2", "GIT_CONFIG_KEY_0=user.name", "GIT_CONFIG_VALUE_0=Ada",
+		"GIT_CONFIG_KEY_1=http.extraheader", "GIT_CONFIG_VALUE_1=Authorization: Basic dXNlcjpwYXNzd29yZA==", "GIT_AUTHOR_NAME=Ada"}
+	kept, dropped, err := Scrub(environ, Rules{})
+	if err != nil || len(kept) != 1 || kept[0].Name != "GIT_AUTHOR_NAME" || len(dropped) != 5 {
+		t.Errorf("kept %v, dropped %v, %v", kept, dropped, err)
+	}
+	kept, dropped, err = Scrub(environ[:3], Rules{})
+	if err != nil || len(kept) != 3 || len(dropped) != 0 {
+		t.Errorf("without a secret: kept %v, dropped %v, %v", kept, dropped, err)
+	}
+}
