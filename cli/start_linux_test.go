@@ -281,3 +281,21 @@ func TestNamespaces(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// What is to make the cage starts the program without one: nothing is run, and the reason is said.
+func TestBubblewrapThatMakesNoCage(t *testing.T) {
+	s := newSite(t, nil)
+	s.write("bwrap", "#!/bin/sh\nPATH="+s.bin+":/usr/bin:/bin; export PATH\nwhile [ $# -gt 0 ] && [ \"$1\" != -- ]; do shift; done; shift; exec \"$@\"\n", 0o755)
+	s.run("--bwrap", s.path("bwrap"), "--", "sh", "-c", "echo ran").is(125).
+		says("cannot make the cage", "has started the program without one", "hint: ")
+	r := s.run("--bwrap", s.path("bwrap"), "--", "sh", "-c", "echo ran")
+	if strings.Contains(r.out, "ran") {
+		t.Errorf("it ran: %q", r.out)
+	}
+}
+
+// An open directory is a way around every grant, also as standard input.
+func TestStandardInputIsDirectory(t *testing.T) {
+	s := newSite(t, nil)
+	s.sh(`"$1" run -- ls /proc/self/fd/0/ <"$2"`, filepath.Join(s.bin, "selfcage"), s.home).is(125).says("descriptor 0", "it is a directory")
+}

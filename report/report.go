@@ -21,7 +21,7 @@ type Run struct {
 	dir      *os.Root // the directory of the file
 	declared policy.Settings
 	plan     *plan.Plan
-	state    string // "refused", "running", "ended"
+	state    string // "started" until it is known how it ended: "refused" or "ended"
 	controls []Control
 	closed   []int // descriptors that the caller left open and the program does not get
 	err      *refusal.Error
@@ -32,7 +32,7 @@ type Run struct {
 // Begin prepares the report of a run that was asked for by s. A place that cannot be written is an error now, before
 // anything is run.
 func Begin(s policy.Settings) (*Run, error) {
-	r := &Run{to: s.Report.Value, declared: s, state: "refused"}
+	r := &Run{to: s.Report.Value, declared: s, state: "started"}
 	if r.to == "" || r.to == "-" {
 		return r, nil
 	}
@@ -42,7 +42,8 @@ func Begin(s policy.Settings) (*Run, error) {
 			Hint: "name a file in a directory that you can write", Err: err,
 		}
 	}
-	return r, nil
+	// That of an earlier run must not stand for this one, should this process be killed.
+	return r, r.write()
 }
 
 var errNotFile = errors.New("it is there and is no regular file")
@@ -73,12 +74,6 @@ func (r *Run) place() (err error) {
 	err = f.Close()
 	if err2 := r.dir.Remove(name); err == nil {
 		err = err2
-	}
-	if err == nil {
-		// That of an earlier run must not stand for this one, should this process be killed.
-		if err = r.dir.Remove(filepath.Base(r.to)); errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
 	}
 	return err
 }
@@ -115,10 +110,8 @@ func (r *Run) Observe(pid int) error {
 	}
 	o := observe(strconv.Itoa(pid), r.plan.Outside)
 	r.controls = Compare(r.plan, o)
-	r.state = "running"
 	for _, c := range r.controls {
 		if c.State == Differs {
-			r.state = "refused"
 			return errors.New(c.Name + " is " + c.Observed + ", planned is " + c.Planned)
 		}
 	}

@@ -342,11 +342,42 @@ func TestPlaceGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(dir); err != nil {
+	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Ended(0, 0); err == nil || !strings.Contains(err.Error(), "cannot write the report") {
 		t.Errorf("%v", err)
+	}
+}
+
+// The program may put another directory in the place of the report's: it is written where it was meant to be.
+func TestPlaceExchanged(t *testing.T) {
+	top := t.TempDir()
+	dir, victim := filepath.Join(top, "d"), filepath.Join(top, "victim")
+	for _, d := range []string{dir, victim} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := Begin(settings(filepath.Join(dir, "r.json")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(dir, dir+".moved"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("victim", dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Ended(0, 0); err != nil {
+		t.Fatal(err)
+	}
+	if names, _ := os.ReadDir(victim); len(names) > 0 {
+		t.Errorf("written through the link: %v", names)
+	}
+	data, err := os.ReadFile(filepath.Join(dir+".moved", "r.json"))
+	if err != nil || !strings.Contains(string(data), `"state":"ended"`) {
+		t.Errorf("%q, %v", data, err)
 	}
 }
 

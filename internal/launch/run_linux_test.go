@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/selfcage/selfcage/binds"
 	"github.com/selfcage/selfcage/plan"
 )
 
@@ -132,5 +133,29 @@ func TestProcessState(t *testing.T) {
 	}
 	if state, parent := processState(1 << 30); state != 'X' || parent != 0 {
 		t.Errorf("nobody: state %c, parent %d", state, parent)
+	}
+}
+
+// A bind that is another file than the plan means is noticed; one that is the same, or is not known, passes.
+func TestSameFiles(t *testing.T) {
+	dir := t.TempDir()
+	var st unix.Stat_t
+	if err := unix.Lstat(dir, &st); err != nil {
+		t.Fatal(err)
+	}
+	id := binds.ID{Dev: uint64(st.Dev), Ino: st.Ino}
+	check := func(m binds.Mount) error { return sameFiles([]binds.Mount{m}, os.Getpid()) }
+	if err := check(binds.Mount{Target: dir, ID: id}); err != nil {
+		t.Error(err)
+	}
+	if err := check(binds.Mount{Target: dir}); err != nil {
+		t.Error(err)
+	}
+	reason := binds.Reason{By: "--write"}
+	if err := check(binds.Mount{Target: "/usr", ID: id, Reason: reason}); err == nil || !strings.Contains(err.Error(), "/usr, asked for by --write, is another file") {
+		t.Errorf("another file: %v", err)
+	}
+	if err := check(binds.Mount{Target: dir + "/none", ID: id, Reason: reason}); err == nil {
+		t.Error("a missing file passed")
 	}
 }

@@ -435,21 +435,22 @@ func processState(pid int) (state byte, parent int) {
 }
 
 // sameFiles looks through the root of process pid: is each bind the file that the plan means? A process that may not be
-// looked at, since its program cannot be read, is not: nothing is claimed then.
+// looked at, since its program cannot be read or it is gone, is not; nothing is claimed then.
 func sameFiles(ms []binds.Mount, pid int) error {
-	root := "/proc/" + strconv.Itoa(pid) + "/root"
+	root, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/root", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(root)
 	for _, m := range ms {
 		if m.ID == (binds.ID{}) {
 			continue
 		}
 		var st unix.Stat_t
-		err := unix.Lstat(root+m.Target, &st)
-		switch {
-		case err == unix.EACCES || err == unix.EPERM:
-			continue
-		case err != nil:
+		if err := unix.Fstatat(root, m.Target[1:], &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 			return errors.New(m.Target + ", asked for by " + m.Reason.By + ": " + err.Error())
-		case uint64(st.Dev) != m.ID.Dev || st.Ino != m.ID.Ino:
+		}
+		if uint64(st.Dev) != m.ID.Dev || st.Ino != m.ID.Ino {
 			return errors.New(m.Target + ", asked for by " + m.Reason.By + ", is another file than when the plan was made")
 		}
 	}
