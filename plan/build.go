@@ -165,8 +165,8 @@ func (b *builder) live(p, text string) {
 	b.add(binds.Mount{Kind: binds.ReadOnly, Source: r.Path, Target: r.Path, Reason: why})
 }
 
-// maxCopy is the size up to which a file of the runtime is copied instead of bound. Writing one page costs a tenth of a
-// mount, and what bwrap does for each mount grows with the number of mounts.
+// maxCopy is the size up to which a file of the runtime is copied instead of bound: writing a few pages costs less than a
+// mount, and what bwrap does for each mount grows with their number (docs/decisions/0003-copies.md).
 const maxCopy = 8 << 10
 
 // smallFile returns the content of a file of the runtime that is worth a copy: small, readable, and not in a directory
