@@ -15,7 +15,8 @@ import (
 // builder collects a plan. Each step adds mounts; none takes one away.
 type builder struct {
 	Facts
-	checkoutRoot string // of the working directory
+	checkoutRoot string   // of the working directory
+	others       []string // homes of all accounts, where the caller is uid 0
 	req          Request
 	host         *hostfs.View
 	homes        []string        // the caller's real home by every name it has

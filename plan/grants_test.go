@@ -203,3 +203,20 @@ func FuzzParseGrants(f *testing.F) {
 		}
 	})
 }
+
+// Uid 0 may read everybody's files: no account's home is granted or shown to it by itself, nor what is named like a
+// place for credentials.
+func TestRootAndOtherHomes(t *testing.T) {
+	for _, dir := range []string{"/home/ada", "/home/ada/.ssh"} {
+		s := on(t, "debian12", "/usr/local/bin/demo", dir, "demo").env("HOME=/root")
+		s.UID, s.GID = 0, 0
+		if got := at(build(t, s), dir); got != "dir "+dir {
+			t.Errorf("working directory %s is shown by %s", dir, got)
+		}
+		s = on(t, "debian12", "/usr/local/bin/demo", "/", "demo").env("HOME=/root").write(dir)
+		s.UID, s.GID = 0, 0
+		if r := refused(t, s); !strings.Contains(r.Cause, "holds credentials") {
+			t.Errorf("--write %s: %v", dir, r)
+		}
+	}
+}

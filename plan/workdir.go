@@ -129,7 +129,21 @@ func privatePlace(p string) bool {
 // tooMuch says why directory p is not shown by itself, without having been granted: it is the home, above it, a
 // directory of the system's, or holds credentials.
 func (b *builder) tooMuch(p string) (why string, hidden bool) {
+	if b.somebodysHome(p) {
+		return "it is somebody's home", true
+	}
 	return policy.TooBroad(p, b.homes, b.resolve)
+}
+
+// somebodysHome says whether p is the home of any account: uid 0 may read everybody's files.
+func (b *builder) somebodysHome(p string) bool {
+	if b.UID != 0 {
+		return false
+	}
+	if b.others == nil {
+		b.others = append([]string{}, homesOf(b.readEtc("passwd"))...)
+	}
+	return holds(b.others, p)
 }
 
 // resolve returns what a path leads to, if it exists. It is asked for some eighty credential roots at a time, again and again.
@@ -161,11 +175,7 @@ func (b *builder) findHomes() (homes []string) {
 		}
 		return false
 	}
-	all := []string{b.getenv("HOME"), b.account().home}
-	if b.UID == 0 { // who may read everybody's files
-		all = append(all, homesOf(b.readEtc("passwd"))...)
-	}
-	for _, h := range all {
+	for _, h := range []string{b.getenv("HOME"), b.account().home} {
 		if len(h) < 2 || h[0] != '/' {
 			continue
 		}
@@ -228,6 +238,9 @@ func (b *builder) grantable(g Grant, r hostfs.Resolved) error {
 	case hostfs.Within(p, "/proc"), p == "/dev", p == "/run", hostfs.Within(p, "/run/selfcage"):
 		return refuse("the cage has its own in that place", "grant a path below it by its own name, a device by --device")
 	}
+	if b.somebodysHome(p) {
+		return refuse("it is somebody's home, which holds credentials", "grant the narrowest directory that is needed and holds no credentials")
+	}
 	for _, spelled := range []string{clean(hostfs.Abs(g.Path, b.Dir)), p} {
 		if why, fatal := policy.Forbidden(spelled, b.homes, b.resolve); fatal {
 			return refuse(why, "grant the narrowest directory that is needed and holds no credentials")
@@ -264,7 +277,7 @@ func homesOf(passwd []byte) (homes []string) {
 			continue
 		}
 		if uid, err := strconv.Atoi(f[2]); err == nil && (uid == 0 || uid >= 1000 && uid != overflow) {
-			homes = append(homes, f[5])
+			homes = append(homes, clean(f[5]))
 		}
 	}
 	return homes
