@@ -30,6 +30,7 @@ func Build(f Facts, r Request) (*Plan, error) {
 	b := &builder{Facts: f, req: r, host: hostfs.New(f.Host)}
 	b.plan.Name = r.Name
 	b.plan.Args = f.Args
+	b.plan.Executes = r.Runs
 	b.plan.Filter = r.Filter
 	b.plan.Outside = f.Outside
 	b.homes = b.findHomes()

@@ -15,6 +15,9 @@ func (p *Plan) Explain() string {
 	line := func(words ...string) { b.WriteString(strings.Join(words, "") + "\n") }
 	line("cage of ", Quote(p.Name), ", engine bwrap")
 	line("  runs       ", Quote(p.Command))
+	if p.Executes != "" {
+		line("  executes   ", Quote(p.Executes))
+	}
 	line("  in         ", Quote(p.Dir))
 	line("  network    ", word(p.Namespaces.ShareNet))
 	line("  own        user, mount, pid, ipc and uts namespaces", own(!p.Namespaces.ShareCgroup, ", cgroup namespace"), "; no capabilities")

@@ -24,6 +24,7 @@ func (p *Plan) WriteJSON(w *jsonw.Writer) {
 	w.Pair("program", p.Name)
 	w.Pair("engine", "bwrap")
 	w.Pair("command", p.Command)
+	w.Pair("executes", p.Executes)
 	w.Pair("dir", p.Dir)
 	w.Key("namespaces")
 	w.Open('{')

@@ -93,6 +93,7 @@ type Plan struct {
 	Filter     []byte   // seccomp program
 	Dir        string   // working directory inside, as the caller spells it
 	Command    string   // what is executed: argv[0] where that finds the program inside, else its path
+	Executes   string   // the command that the program is there to execute, if that is all it does
 	Args       []string // the command line, Args[0] as the caller spelled it
 	Omitted    []Omission
 	Notes      []string // for standard error, unless quiet
