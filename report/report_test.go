@@ -240,7 +240,10 @@ func TestRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	only(t, dir) // also when the process is killed now
+	only(t, dir, "r.json") // also when the process is killed now
+	if doc := load(t, file); doc["state"] != "started" {
+		t.Errorf("state %v", doc["state"])
+	}
 	if err := r.Refused(&refusal.Error{What: "cannot", Object: "/w\xff", Cause: "why", Hint: "do", Status: 125}); err != nil {
 		t.Fatal(err)
 	}
