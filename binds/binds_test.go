@@ -5,6 +5,8 @@ import (
 	"math/rand"
 	"strings"
 	"testing"
+
+	"github.com/selfcage/selfcage/internal/hostfs"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -253,12 +255,12 @@ func violated(in, out []Mount) string {
 			case later.Kind == RemountRO:
 			case m.Target == later.Target:
 				return "two mounts at " + m.Target
-			case within(m.Target, later.Target):
+			case hostfs.Within(m.Target, later.Target):
 				return m.Target + " is hidden by " + later.Target
 			}
 		}
 		for _, above := range out[:i] {
-			if m.Kind == RemountRO || above.Target == m.Target || !within(m.Target, above.Target) {
+			if m.Kind == RemountRO || above.Target == m.Target || !hostfs.Within(m.Target, above.Target) {
 				continue
 			}
 			if above.Kind == Symlink || above.Kind == File || above.Kind == Sealed {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/selfcage/selfcage/internal/hostfs"
 )
 
 // Arrange puts mounts into the order in which they are made and leaves out what another already does:
@@ -58,7 +60,7 @@ func Arrange(in []Mount) ([]Mount, error) {
 // left.
 func Cover(ms []Mount, p string) (m Mount, ok bool) {
 	for _, c := range ms {
-		if c.Kind == RemountRO || !within(p, c.Target) {
+		if c.Kind == RemountRO || !hostfs.Within(p, c.Target) {
 			continue
 		}
 		if !ok || len(c.Target) > len(m.Target) || len(c.Target) == len(m.Target) && rank(c.Kind) < rank(m.Kind) {
@@ -66,10 +68,6 @@ func Cover(ms []Mount, p string) (m Mount, ok bool) {
 		}
 	}
 	return m, ok
-}
-
-func within(p, dir string) bool {
-	return p == dir || dir == "/" || len(p) > len(dir) && p[len(dir)] == '/' && p[:len(dir)] == dir
 }
 
 // rank orders mounts at one target, strongest first. What an operator granted beats what is private by default.

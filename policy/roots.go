@@ -1,6 +1,10 @@
 package policy
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/selfcage/selfcage/internal/hostfs"
+)
 
 // credentials are the credential roots below a home: files and directories that must never be granted, neither they
 // nor something in them nor a directory that holds one.
@@ -38,7 +42,7 @@ func Forbidden(p string, homes []string, resolve func(string) (string, bool)) (w
 		if h == p {
 			return "it is the home, which holds credentials", true
 		}
-		if within(h, p) {
+		if hostfs.Within(h, p) {
 			return "the home, which holds credentials, lies below it", true
 		}
 	}
@@ -56,7 +60,7 @@ func TooBroad(p string, homes []string, resolve func(string) (string, bool)) (wh
 		switch {
 		case p == h:
 			return "it is the home", true
-		case within(h, p):
+		case hostfs.Within(h, p):
 			return "the home lies below it", true
 		}
 	}
@@ -86,16 +90,16 @@ func namedPrivate(p string) bool {
 
 func holdsCredentials(p string, homes []string, resolve func(string) (string, bool)) (string, bool) {
 	check := func(root string) (string, bool) {
-		if within(p, root) {
+		if hostfs.Within(p, root) {
 			return root + " holds credentials, which are never granted", true
 		}
 		real, ok := resolve(root)
 		switch {
 		case !ok, real == "/dev/null": // .bash_history, for those who want none
 			return "", false
-		case within(p, real):
+		case hostfs.Within(p, real):
 			return root + " leads to it and holds credentials, which are never granted", true
-		case within(root, p), within(real, p):
+		case hostfs.Within(root, p), hostfs.Within(real, p):
 			return "it holds credentials (" + root + "), which are never granted", true
 		}
 		return "", false
@@ -116,8 +120,4 @@ func holdsCredentials(p string, homes []string, resolve func(string) (string, bo
 		return "a directory of that name holds credentials, which are never granted", true
 	}
 	return "", false
-}
-
-func within(p, dir string) bool {
-	return p == dir || dir == "/" || strings.HasPrefix(p, dir) && p[len(dir)] == '/'
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/selfcage/selfcage/internal/hostfs"
 	"github.com/selfcage/selfcage/internal/refusal"
 )
 
@@ -58,10 +59,10 @@ func parseMounts(data string) mountFacts {
 			f.overlay = fstype == "overlay"
 		case point == "/proc":
 			f.proc = fstype == "proc"
-			f.procReadOnly = hasOption(options, "ro")
+			f.procReadOnly = hostfs.HasOption(options, "ro")
 			f.masks = nil // it covers what was mounted there before
 		case strings.HasPrefix(point, "/proc/") && !permanentlyEmpty(point):
-			f.masks = append(f.masks, unescape(point))
+			f.masks = append(f.masks, hostfs.Unescape(point))
 		}
 	}
 	f.chroot = f.known && !root
@@ -72,31 +73,6 @@ func parseMounts(data string) mountFacts {
 // it when it decides whether a fresh /proc would reveal something (mount_too_revealing in fs/namespace.c).
 func permanentlyEmpty(p string) bool {
 	return p == "/proc/sys/fs/binfmt_misc" || p == "/proc/fs/nfsd" || p == "/proc/openprom" || p == "/proc/xen"
-}
-
-func hasOption(options, name string) bool {
-	for o := range strings.SplitSeq(options, ",") {
-		if o == name {
-			return true
-		}
-	}
-	return false
-}
-
-// unescape undoes mountinfo's \040 for space, tab, newline and backslash.
-func unescape(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(n))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
 }
 
 // statusField is one line of /proc/self/status.

@@ -1,10 +1,10 @@
 package report
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/selfcage/selfcage/binds"
+	"github.com/selfcage/selfcage/internal/hostfs"
 	"github.com/selfcage/selfcage/internal/jsonw"
 	"github.com/selfcage/selfcage/plan"
 )
@@ -48,7 +48,7 @@ func ParseMountInfo(data string) (ms []MountInfo) {
 		if len(f) < 10 {
 			continue
 		}
-		m := MountInfo{Target: unescape(f[4]), ReadOnly: hasOption(f[5], "ro")}
+		m := MountInfo{Target: hostfs.Unescape(f[4]), ReadOnly: hostfs.HasOption(f[5], "ro")}
 		for i, w := range f {
 			if w == "-" && i+1 < len(f) {
 				m.Type = f[i+1]
@@ -57,31 +57,6 @@ func ParseMountInfo(data string) (ms []MountInfo) {
 		ms = append(ms, m)
 	}
 	return ms
-}
-
-func hasOption(options, name string) bool {
-	for _, o := range strings.Split(options, ",") {
-		if o == name {
-			return true
-		}
-	}
-	return false
-}
-
-// unescape undoes the kernel's \ooo for space, tab, newline and backslash.
-func unescape(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(n))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
 }
 
 // ParseStatus reads the fields of /proc/PID/status.
