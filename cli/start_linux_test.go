@@ -233,11 +233,11 @@ func TestModes(t *testing.T) {
 	all := []string{"off", "bwrap", "landlock", "auto", "enforced", "scrubbed_only", "disabled"}
 	s.setenv("SANDBOX_MODE=bwarp").run("--", "echo", "ran").refused(append(all, `SANDBOX_MODE "bwarp"`, "did you mean bwrap?")...)
 	s.run("--mode", "on", "--", "echo", "ran").refused(append(all, `--mode "on"`)...)
-	for _, arg := range []string{"--network=egress", "--host=a.b", "--gpu=all", "--npu=all", "--cache=go", "--limit=pids=1", "--policy=p.toml"} {
+	for _, arg := range []string{"--network=egress", "--host=a.b", "--gpu=all", "--npu=all", "--limit=pids=1", "--policy=p.toml"} {
 		name, value, _ := strings.Cut(arg, "=")
 		s.run(arg, "--", "echo", "ran").refused(name, value, "needs what a later version brings")
 	}
-	for _, v := range []string{"SANDBOX_NETWORK=egress", "SANDBOX_HOSTS=a.b", "SANDBOX_GPU=all", "SANDBOX_NPU=all", "SANDBOX_CACHE=go",
+	for _, v := range []string{"SANDBOX_NETWORK=egress", "SANDBOX_HOSTS=a.b", "SANDBOX_GPU=all", "SANDBOX_NPU=all",
 		"SANDBOX_LIMIT=pids=1", "SANDBOX_POLICY=p.toml"} {
 		name, value, _ := strings.Cut(v, "=")
 		s.setenv(v).run("--", "echo", "ran").refused(name, value, "needs what a later version brings")

@@ -232,6 +232,17 @@ func TestToolchainGoCache(t *testing.T) {
 	if strings.Contains(r.err, "/compile ") {
 		t.Errorf("compiled again:\n%s", r.err)
 	}
+	// The same by its name, and begun by it: what one run compiled is there for the next.
+	if r := s.run("--cache", "go", "--", "go", "build", "-x", ".").ok(); strings.Contains(r.err, "/compile ") {
+		t.Errorf("compiled again:\n%s", r.err)
+	}
+	fresh := s.setenv("GOCACHE=" + s.home + "/fresh/cache")
+	for i, want := range []bool{true, false} {
+		r := fresh.run("--cache", "go", "--", "go", "build", "-x", ".").ok()
+		if strings.Contains(r.err, "/compile ") != want {
+			t.Errorf("run %d compiled: %v", i, !want)
+		}
+	}
 	if strings.Contains(s.run("--", "go", "build", "-x", ".").ok().err, "/compile ") == false {
 		t.Error("without the grant it is the cache of outside")
 	}

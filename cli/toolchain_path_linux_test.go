@@ -259,8 +259,8 @@ func TestToolchainCcache(t *testing.T) {
 	// Without a grant it starts empty, and says so; with one it hits what was there.
 	must(t, os.MkdirAll(s.home+"/.cache/ccache", 0o755))
 	e.sh("rm -f m.o; gcc -c m.c").ok()
-	e.selfcage("run", "--", "true").ok().says("ccache starts empty", "--write "+s.home+"/.cache/ccache")
-	r := e.run("--write", s.home+"/.cache/ccache", "--write", ".", "--", "sh", "-c", "rm m.o; gcc -c m.c && ccache -s").ok()
+	e.selfcage("run", "--", "true").ok().says("nothing new is kept", s.home+"/.cache/ccache", "--cache=ccache")
+	r := e.run("--cache", "ccache", "--write", ".", "--", "sh", "-c", "rm m.o; gcc -c m.c && ccache -s").ok()
 	if !strings.Contains(r.out, "Hits:               1 /") && !strings.Contains(r.out, "cache hit (direct)                     1") {
 		t.Errorf("no hit of what was compiled outside:\n%s", r.out)
 	}

@@ -43,7 +43,7 @@ func Build(f Facts, r Request) (*Plan, error) {
 	b.plan.Namespaces = Namespaces{ShareNet: !r.NoNet, ShareCgroup: b.host.Exists("/sys/fs/cgroup")}
 	b.descriptors()
 	// The program comes after all that may show another one by its name.
-	for _, step := range []func() error{b.grants, b.workDir, b.toolchains, b.searchPath, b.runs, b.program, b.environment} {
+	for _, step := range []func() error{b.grants, b.caches, b.workDir, b.toolchains, b.searchPath, b.runs, b.program, b.environment} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -235,13 +235,6 @@ func (b *builder) grants() error {
 		if b.Dir == "" && p != g.Path {
 			return deletedDir(g.By + " " + Quote(g.Path))
 		}
-		r, err := b.host.Walk(p)
-		if err != nil {
-			return b.missing(g, r.Path, err)
-		}
-		if err := b.grantable(g, r); err != nil {
-			return err
-		}
 		why := "asked for read-only"
 		switch g.Access {
 		case binds.ReadWrite:
@@ -249,14 +242,33 @@ func (b *builder) grants() error {
 		case binds.Device:
 			why = "asked for as a device"
 		}
-		alias, whole := b.links(r.Links, binds.Reason{By: g.By, Why: "a link on the way to " + Quote(r.Path)})
-		b.add(binds.Mount{Kind: g.Access, Source: r.Path, Target: r.Path, Reason: binds.Reason{By: g.By, Why: why}})
-		if !whole && mountable(alias) {
-			// /tmp is a link on this host and none inside: its name leads there by a bind of its own.
-			b.add(binds.Mount{Kind: g.Access, Source: r.Path, Target: alias, Reason: binds.Reason{By: g.By, Why: why + ", by the name it was asked for"}})
+		if err := b.grant(g, p, why); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// grant makes path p, which was asked for, visible with the links on the way to it.
+func (b *builder) grant(g Grant, p, why string) error {
+	r, err := b.host.Walk(p)
+	if err != nil {
+		return b.missing(g, r.Path, err)
+	}
+	if err := b.grantable(g, r); err != nil {
+		return err
+	}
+	b.granted(g, r, why)
+	return nil
+}
+
+func (b *builder) granted(g Grant, r hostfs.Resolved, why string) {
+	alias, whole := b.links(r.Links, binds.Reason{By: g.By, Why: "a link on the way to " + Quote(r.Path)})
+	b.add(binds.Mount{Kind: g.Access, Source: r.Path, Target: r.Path, Reason: binds.Reason{By: g.By, Why: why}})
+	if !whole && mountable(alias) {
+		// /tmp is a link on this host and none inside: its name leads there by a bind of its own.
+		b.add(binds.Mount{Kind: g.Access, Source: r.Path, Target: alias, Reason: binds.Reason{By: g.By, Why: why + ", by the name it was asked for"}})
+	}
 }
 
 // mountable says whether something can be mounted at p, which is or lies in a place of the cage's own.

@@ -30,6 +30,14 @@ func (p *Plan) Explain() string {
 		rows = append(rows, [3]string{m.Kind.String(), p.mountText(m), reasonText(m.Reason)})
 	}
 	table(&b, rows)
+	if len(p.Create) > 0 {
+		line("\nmade on the host first, for the caller alone")
+		rows = rows[:0]
+		for _, m := range p.Create {
+			rows = append(rows, [3]string{m.kind(), Quote(m.Path), reasonText(m.Reason)})
+		}
+		table(&b, rows)
+	}
 	line("\nenvironment")
 	rows = rows[:0]
 	for _, v := range p.Env {

@@ -41,6 +41,12 @@ func (p *Plan) WriteJSON(w *jsonw.Writer) {
 	w.Key("seccomp_instructions")
 	w.Int(int64(len(p.Filter) / sockFilterSize))
 	rows(w, "mounts", p.Mounts, jsonMount)
+	rows(w, "create", p.Create, func(w *jsonw.Writer, m Missing) {
+		w.Pair("kind", m.kind())
+		w.Pair("path", m.Path)
+		w.Pair("by", m.Reason.By)
+		w.Pair("why", m.Reason.Why)
+	})
 	rows(w, "env", p.Env, func(w *jsonw.Writer, v Var) { named(w, v.Name, v.Reason) })
 	rows(w, "descriptors", p.FDs, func(w *jsonw.Writer, f FD) { named(w, strconv.Itoa(f.N), f.Reason) })
 	w.Key("env_dropped")

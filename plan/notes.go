@@ -80,10 +80,15 @@ func (b *builder) numbered(i int) int {
 
 // remedy names what grants a path: flags for run, variables for a host program.
 func (b *builder) remedy() (read, write string) {
+	return b.setting("--read", "READABLE"), b.setting("--write", "WRITABLE")
+}
+
+// setting is what says something in this start: a flag for run, a variable for a host program.
+func (b *builder) setting(flag, suffix string) string {
 	if b.req.Runs != "" || b.req.Prefix == "" {
-		return "--read", "--write"
+		return flag
 	}
-	return b.req.Prefix + "READABLE", b.req.Prefix + "WRITABLE"
+	return b.req.Prefix + suffix
 }
 
 // ends says whether what is written at p ends with the cage.

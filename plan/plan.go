@@ -27,11 +27,22 @@ type Grant struct {
 	By     string     // "--write", "SANDBOX_READABLE"
 }
 
+// Cache is a tool's own cache that was asked for, by the tool's name.
+type Cache struct{ Name, By string }
+
+// Missing is a part of such a cache that is to be made on the host before the start, empty and for the caller alone.
+type Missing struct {
+	Path   string // without links
+	IsDir  bool   // with the directories above it; otherwise a file
+	Reason binds.Reason
+}
+
 // Request is what was asked for.
 type Request struct {
 	Name    string // of the host program, for messages
 	Prefix  string // of its variables, "SANDBOX_"
 	Grants  []Grant
+	Caches  []Cache
 	NoNet   bool
 	Allow   []string // names of variables to let through although they would be dropped
 	Secret  []string // names of secrets to let through
@@ -90,11 +101,12 @@ type Plan struct {
 	Namespaces Namespaces
 	Outside    []Namespace // the namespaces outside, by which a process inside can tell that it has its own
 	FDs        []FD
-	Filter     []byte   // seccomp program
-	Dir        string   // working directory inside, as the caller spells it
-	Command    string   // what is executed: argv[0] where that finds the program inside, else its path
-	Executes   string   // the command that the program is there to execute, if that is all it does
-	Args       []string // the command line, Args[0] as the caller spelled it
+	Filter     []byte    // seccomp program
+	Dir        string    // working directory inside, as the caller spells it
+	Command    string    // what is executed: argv[0] where that finds the program inside, else its path
+	Executes   string    // the command that the program is there to execute, if that is all it does
+	Args       []string  // the command line, Args[0] as the caller spelled it
+	Create     []Missing // what must be there before the cage can be made as it is planned
 	Omitted    []Omission
 	Notes      []string // for standard error, unless quiet
 }

@@ -14,6 +14,13 @@ func (p *Plan) Script(bwrap string, argv []string) string {
 	}
 	const first = 100 // bash's own for process substitution go down from 63, and are all open at once
 	var b strings.Builder
+	for _, m := range p.Create {
+		if m.IsDir {
+			b.WriteString("(umask 077 && mkdir -p " + bash(m.Path) + ") && \\\n")
+		} else {
+			b.WriteString("(umask 077 && >>" + bash(m.Path) + ") && \\\n")
+		}
+	}
 	b.WriteString("env -i " + bash(bwrap))
 	for _, w := range p.Argv(func(i int) int { return first + i }) {
 		if strings.HasPrefix(w, "--") {

@@ -13,9 +13,7 @@ func (b *builder) toolchains() error {
 	if len(b.Args) > 0 {
 		commands = append(commands, b.Args[0])
 	}
-	found := toolchain.Find(toolchain.Host{
-		View: b.host, FS: b.Host, Env: b.Env, Dir: b.Dir, Homes: b.homes, Visible: b.visible, Secret: b.tooMuch,
-	}, commands...)
+	found := toolchain.Find(b.toolHost(), commands...)
 	for _, n := range found.Needs {
 		b.need(n)
 	}
@@ -28,7 +26,15 @@ func (b *builder) toolchains() error {
 	for _, n := range found.Notes {
 		b.note(n)
 	}
+	for _, c := range found.Cold {
+		b.note("not visible inside, and nothing new is kept: " + c.Why + " in " + Quote(c.Dirs[0]) + "; " +
+			b.setting("--cache", "CACHE") + "=" + c.Name + " would grant it")
+	}
 	return nil
+}
+
+func (b *builder) toolHost() toolchain.Host {
+	return toolchain.Host{View: b.host, FS: b.Host, Env: b.Env, Dir: b.Dir, Homes: b.homes, Visible: b.visible, Secret: b.tooMuch}
 }
 
 // need makes one thing visible: each link on the way to it, and the root that it works in.

@@ -204,6 +204,7 @@ func (b *builder) missing(g Grant, at string, err error) error {
 		e.Hint = "check the permissions of the directories on the way"
 	default:
 		e.Cause = Quote(at) + ": " + cause(err)
+		e.Hint = "check the path"
 	}
 	if g.Access != binds.Device && g.By != "" && g.By[0] != '-' {
 		e.Hint += "; a path that holds ':' can be granted by --read and --write only, not by a variable"
@@ -233,7 +234,14 @@ func (b *builder) grantable(g Grant, r hostfs.Resolved) error {
 	if r.Info.Mode()&fs.ModeDevice != 0 {
 		return refuse("it is a device: a plain bind of it cannot be opened", "use --device")
 	}
-	p := r.Path
+	return b.grantablePath(g, r.Path)
+}
+
+// grantablePath is grantable for what may not be there yet.
+func (b *builder) grantablePath(g Grant, p string) error {
+	refuse := func(why, hint string) error {
+		return &refusal.Error{What: "cannot grant " + g.By, Object: Quote(g.Path), Cause: why, Hint: hint}
+	}
 	switch {
 	case hostfs.Within(p, "/proc"), p == "/dev", p == "/run", hostfs.Within(p, "/run/selfcage"):
 		return refuse("the cage has its own in that place", "grant a path below it by its own name, a device by --device")

@@ -33,7 +33,6 @@ func TestUnsupported(t *testing.T) {
 		"hosts a.b:443 needs what a later version brings, who":        {Hosts: one("a.b:443")},
 		"gpu all needs what a later version brings, who":              {GPU: one("all")},
 		"npu all needs what a later version brings, who":              {NPU: one("all")},
-		"cache go needs what a later version brings, who":             {Cache: one("go")},
 		"limit pids=1 needs what a later version brings, who":         {Limit: one("pids=1")},
 		`policy "a b.toml" needs what a later version brings, who`:    {Policy: Entry{"a b.toml", "who"}},
 		"mode auto needs what a later version brings, P_SANDBOX_MODE": {Mode: Entry{"auto", "P_SANDBOX_MODE"}, GPU: one("all")},
@@ -46,7 +45,7 @@ func TestUnsupported(t *testing.T) {
 	}
 	for _, mode := range []string{"", "off", "bwrap"} {
 		s := Settings{Mode: Entry{mode, "x"}, Network: Entry{"none", "x"}, Bwrap: Entry{"/b", "x"}, Report: Entry{"-", "x"}, Quiet: Entry{"1", "x"},
-			Readable: one("/r"), Writable: one("/w"), Device: one("/dev/fuse"), Env: one("A"), Secret: one("B")}
+			Readable: one("/r"), Writable: one("/w"), Device: one("/dev/fuse"), Env: one("A"), Secret: one("B"), Cache: one("go")}
 		if err := s.Unsupported(); err != nil {
 			t.Error(err)
 		}

@@ -41,6 +41,7 @@ type Options struct {
 	Writable []string // paths to read and write
 	Network  string   // "shared" or "none"; empty is shared
 	Device   []string // character devices by path
+	Cache    []string // tools whose own caches the run may read and write: "go", "pip"
 	Env      []string // names of variables to let through although scrubbing would drop them
 	Secret   []string // names of secret variables to let through
 	Bwrap    string   // absolute path of a trusted bubblewrap
@@ -88,6 +89,6 @@ func (o Options) settings() (s policy.Settings) {
 		s.Quiet = one("Quiet", "1")
 	}
 	s.Readable, s.Writable, s.Device = list("Readable", o.Readable), list("Writable", o.Writable), list("Device", o.Device)
-	s.Env, s.Secret = list("Env", o.Env), list("Secret", o.Secret)
+	s.Cache, s.Env, s.Secret = list("Cache", o.Cache), list("Env", o.Env), list("Secret", o.Secret)
 	return s
 }

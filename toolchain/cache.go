@@ -8,12 +8,13 @@ import (
 	"github.com/selfcage/selfcage/internal/refusal"
 )
 
-// Cache is a directory that a tool writes results of its work to, granted by the tool's name.
+// Cache is where a tool keeps results of its work for the next run, granted by the tool's name.
 type Cache struct {
-	Name string
-	Path string // to be writable; it need not exist
-	Pins []Pin  // so that the tool finds it although HOME moves
-	Why  string
+	Name  string
+	Dirs  []string // to be writable; they need not exist
+	Files []string // the same for files, which are empty at first
+	Pins  []Pin    // so that the tool finds it although HOME moves
+	Why   string
 }
 
 // caches: the variable that names the directory, and where it is without one. An empty base stands for HOME.
@@ -42,10 +43,15 @@ var caches = [...]struct{ name, variable, base, rel, why string }{
 	{"triton", "TRITON_CACHE_DIR", "", ".triton/cache", "compiled Triton kernels"},
 	{"torch", "TORCH_HOME", "cache", "torch", "models of torch.hub"},
 	{"huggingface", "HF_HUB_CACHE", "cache", "huggingface/hub", "models of the Hugging Face hub, without the token beside them"},
+	{"playwright", "PLAYWRIGHT_BROWSERS_PATH", "cache", "ms-playwright", "Playwright's browsers"},
+	{"zig", "ZIG_GLOBAL_CACHE_DIR", "cache", "zig", "zig's build cache"},
+	{"nuget", "NUGET_PACKAGES", "", ".nuget/packages", "NuGet's packages"},
+	{"composer", "COMPOSER_CACHE_DIR", "cache", "composer", "Composer's packages"},
 }
 
-// CacheNamed returns the cache that a name stands for. Its error is a *refusal.Error that lists the names.
-func CacheNamed(h Host, name string) (Cache, error) {
+// CacheNamed returns the cache that a name stands for, which by asked for. Its error is a *refusal.Error; that of an
+// unknown name lists the names.
+func CacheNamed(h Host, by, name string) (Cache, error) {
 	names := make([]string, 0, len(caches))
 	for _, c := range caches {
 		if c.name != name {
@@ -53,26 +59,68 @@ func CacheNamed(h Host, name string) (Cache, error) {
 			continue
 		}
 		f := newFinder(h)
-		f.by = "--cache " + name
+		f.by = by + " " + name
 		p := f.cachePath(c.name, c.variable, c.base, c.rel)
 		if !usable(p) {
-			return Cache{}, &refusal.Error{What: "cannot grant --cache " + name, Cause: "there is no HOME, or its variable is not an absolute path",
-				Hint: "set " + c.variable}
+			return Cache{}, &refusal.Error{What: "cannot grant " + f.by, Cause: "there is no HOME, or the tool's own variable is not an absolute path",
+				Hint: "set " + or(c.variable, "CARGO_HOME") + " to an absolute path"}
 		}
-		out := Cache{Name: name, Path: clean(p), Why: c.why}
-		f.pin(c.variable, out.Path, c.why)
-		if name == "cargo" {
-			f.pin("CARGO_HOME", hostfs.Parent(out.Path), c.why)
+		out := Cache{Name: name, Dirs: []string{clean(p)}, Why: c.why}
+		if c.variable != "" {
+			f.pin(c.variable, out.Dirs[0], c.why)
 		}
-		for _, p := range f.out.Pins {
-			if p.Name != "" {
-				out.Pins = append(out.Pins, p)
-			}
-		}
+		f.besideCache(&out)
+		out.Pins = f.out.Pins
 		return out, nil
 	}
-	return Cache{}, &refusal.Error{What: "cannot grant --cache", Object: strconv.Quote(name), Cause: "there is no cache of that name",
+	return Cache{}, &refusal.Error{What: "cannot grant " + by, Object: strconv.Quote(name), Cause: "there is no cache of that name",
 		Hint: "known are " + strings.Join(names, ", ") + "; --write grants any other directory"}
+}
+
+// besideCache adds what two tools keep beside the directory that their cache is named after.
+func (f *finder) besideCache(c *Cache) {
+	switch c.Name {
+	case "cargo":
+		// The lock, without which cargo downloads nothing. Programs, configuration and credentials stay as they are.
+		home := hostfs.Parent(c.Dirs[0])
+		c.Dirs, c.Files = append(c.Dirs, home+"/git"), []string{home + "/.package-cache"}
+		f.pin("CARGO_HOME", home, c.Why)
+	case "gomod":
+		// What go verified downloads with; where it cannot remember that, it downloads nothing.
+		if p := clean(f.goPath()); usable(p) {
+			c.Dirs = append(c.Dirs, p+"/pkg/sumdb")
+			f.pin("GOPATH", p, c.Why)
+		}
+	}
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// cold returns what the tool called command keeps outside and would not find inside, nil where that does no harm: cargo
+// and go say so themselves when they cannot download.
+func (f *finder) cold(command string) {
+	name := command[strings.LastIndexByte(command, '/')+1:]
+	switch name {
+	case "pip3":
+		name = "pip"
+	case "npx":
+		name = "npm"
+	case "uvx":
+		name = "uv"
+	}
+	for _, c := range caches {
+		if c.name != name || name == "cargo" {
+			continue
+		}
+		if p := f.cachePath(c.name, c.variable, c.base, c.rel); usable(p) && f.is(p) && !f.there(p) {
+			f.out.Cold = append(f.out.Cold, Cache{Name: c.name, Dirs: []string{clean(p)}, Why: c.why})
+		}
+	}
 }
 
 // granted makes tools use the cache that was granted, although HOME moves.

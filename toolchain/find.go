@@ -51,6 +51,7 @@ type Found struct {
 	Pins  []Pin
 	Files []File
 	Notes []string // what will be different inside although nothing fails
+	Cold  []Cache  // caches that a command would use and finds empty inside
 }
 
 // Find returns what commands need, each a path or a name to be looked up in PATH: the program and what it is there to
@@ -69,6 +70,7 @@ func Find(h Host, commands ...string) Found {
 	f.by, f.starting = "toolchain/command", true
 	for _, c := range commands {
 		f.runs(c)
+		f.cold(c)
 	}
 	f.packages()
 	f.finish()

@@ -313,6 +313,10 @@ func check(t *testing.T, c *cage, found Found, l string, words func(string) []st
 		if !slices.ContainsFunc(found.Notes, func(n string) bool { return strings.Contains(n, arg) }) {
 			t.Errorf("no note %q", arg)
 		}
+	case "cold":
+		if !slices.ContainsFunc(found.Cold, func(c Cache) bool { return c.Name == arg }) {
+			t.Errorf("nothing says that %s starts empty", arg)
+		}
 	case "home":
 		if !slices.ContainsFunc(found.Needs, func(n Need) bool { return n.Home == arg }) {
 			t.Errorf("nothing at HOME/%s", arg)

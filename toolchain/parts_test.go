@@ -26,9 +26,10 @@ func TestCacheNamed(t *testing.T) {
 		{"go", "", "/big/go-build", "GOCACHE"},
 		{"go", "GOENV=off", "/home/u/.cache/go-build", "GOCACHE"},
 		{"go", "GOCACHE=/own/", "/own", ""},
-		{"gomod", "GOPATH=/g:/h", "/g/pkg/mod", "GOMODCACHE"},
-		{"cargo", "", "/home/u/.cargo/registry", "CARGO_HOME"},
-		{"cargo", "CARGO_HOME=/c", "/c/registry", ""},
+		{"gomod", "GOPATH=/g:/h", "/g/pkg/mod /g/pkg/sumdb", "GOMODCACHE"},
+		{"gomod", "", "/home/u/go/pkg/mod /home/u/go/pkg/sumdb", "GOMODCACHE GOPATH"},
+		{"cargo", "", "/home/u/.cargo/registry /home/u/.cargo/git /home/u/.cargo/.package-cache", "CARGO_HOME"},
+		{"cargo", "CARGO_HOME=/c", "/c/registry /c/git /c/.package-cache", ""},
 		{"ccache", "", "/home/u/.ccache", "CCACHE_DIR"},
 		{"pip", "XDG_CACHE_HOME=/x/", "/x/pip", "PIP_CACHE_DIR"},
 		{"npm", "", "/home/u/.npm", "npm_config_cache"},
@@ -37,17 +38,17 @@ func TestCacheNamed(t *testing.T) {
 		{"huggingface", "", "/home/u/.cache/huggingface/hub", "HF_HUB_CACHE"},
 	} {
 		h := Host{View: hostfs.New(fsys), FS: fsys, Env: []string{"HOME=/home/u", tt.env}}
-		c, err := CacheNamed(h, tt.name)
+		c, err := CacheNamed(h, "--cache", tt.name)
 		var pins []string
 		for _, p := range c.Pins {
 			pins = append(pins, p.Name)
 		}
-		if err != nil || c.Path != tt.path || strings.Join(pins, " ") != tt.pins || c.Why == "" {
+		if err != nil || strings.Join(append(c.Dirs, c.Files...), " ") != tt.path || strings.Join(pins, " ") != tt.pins || c.Why == "" {
 			t.Errorf("%s with %s: %+v, %v; want %s, %s", tt.name, tt.env, c, err, tt.path, tt.pins)
 		}
 	}
 	for name, env := range map[string][]string{"nosuch": {"HOME=/home/u"}, "pip": nil, "uv": {"UV_CACHE_DIR=rel"}} {
-		_, err := CacheNamed(Host{View: hostfs.New(fsys), FS: fsys, Env: env}, name)
+		_, err := CacheNamed(Host{View: hostfs.New(fsys), FS: fsys, Env: env}, "--cache", name)
 		var r *refusal.Error
 		if !errors.As(err, &r) || r.Hint == "" {
 			t.Errorf("%s: %v", name, err)

@@ -127,9 +127,7 @@ func (f *finder) ccache() {
 			}
 		}
 	}
-	if f.is(dir) && !f.there(dir) {
-		f.note("ccache starts empty and keeps nothing: --write " + dir + " would let it")
-	}
+	f.cold("ccache")
 }
 
 func (f *finder) ccacheDir() string {

@@ -18,6 +18,7 @@ import (
 	"github.com/selfcage/selfcage/policy"
 	"github.com/selfcage/selfcage/probe"
 	"github.com/selfcage/selfcage/report"
+	"github.com/selfcage/selfcage/toolchain"
 )
 
 // Program is the program that may put itself into a cage.
@@ -138,6 +139,14 @@ func (p Program) run(rep *report.Run, s policy.Settings, environ []string) (end 
 	if err != nil {
 		return end, err
 	}
+	if len(pl.Create) > 0 {
+		if err := create(pl.Create); err != nil {
+			return end, err
+		}
+		if pl, err = p.Plan(s, environ); err != nil { // now that each of them is a file that can be told from another
+			return end, err
+		}
+	}
 	rep.Planned(pl)
 	for _, n := range pl.Notes {
 		p.note(s, n)
@@ -197,6 +206,9 @@ func (p Program) PlanFor(s policy.Settings, environ, args []string) (*plan.Plan,
 			req.Grants = append(req.Grants, plan.Grant{Path: e.Value, Access: list.access, By: e.By})
 		}
 	}
+	for _, e := range s.Cache {
+		req.Caches = append(req.Caches, plan.Cache{Name: e.Value, By: e.By})
+	}
 	if err := oneOrTwo(req.Prefix, environ, facts.Dir); err != nil {
 		return nil, err
 	}
@@ -209,6 +221,26 @@ func (p Program) PlanFor(s policy.Settings, environ, args []string) (*plan.Plan,
 	}
 	pl.Seal()
 	return pl, nil
+}
+
+// create makes what a tool's cache lacks, as the tool would: for its user alone.
+func create(list []plan.Missing) error {
+	for _, m := range list {
+		var err error
+		if m.IsDir {
+			err = os.MkdirAll(m.Path, 0o700)
+		} else {
+			var f *os.File
+			if f, err = os.OpenFile(m.Path, os.O_WRONLY|os.O_CREATE, 0o600); err == nil {
+				err = f.Close()
+			}
+		}
+		if err != nil {
+			return &refusal.Error{What: "cannot grant " + m.Reason.By, Object: plan.Quote(m.Path), Cause: "it is missing and cannot be made: " + err.Error(),
+				Hint: "make it, or set the tool's own variable to a directory that you may write", Err: err}
+		}
+	}
+	return nil
 }
 
 func values(es []policy.Entry) (vs []string) {
@@ -328,6 +360,16 @@ func (p Program) nested(s policy.Settings, environ []string) error {
 		return &refusal.Error{What: "cannot use the working directory", Cause: err.Error(), Hint: "change to a directory that exists", Err: err}
 	}
 	host := hostfs.New(hostfs.OS{})
+	writable := s.Writable
+	for _, e := range s.Cache {
+		c, err := toolchain.CacheNamed(toolchain.Host{View: host, FS: hostfs.OS{}, Env: environ}, e.By, e.Value)
+		if err != nil {
+			return err
+		}
+		for _, p := range append(c.Dirs, c.Files...) {
+			writable = append(writable, policy.Entry{Value: p, By: e.By + " " + e.Value})
+		}
+	}
 	for _, list := range []struct {
 		entries []policy.Entry
 		ok      func(binds.Kind) bool
@@ -335,7 +377,7 @@ func (p Program) nested(s policy.Settings, environ []string) error {
 	}{
 		{s.Readable, func(k binds.Kind) bool { return k.Bind() || k == binds.File || k == binds.Tmpfs }, "the cage does not show it"},
 		// What is made in a private place can be written as long as the cage is there.
-		{s.Writable, func(k binds.Kind) bool { return k == binds.ReadWrite || k == binds.Tmpfs }, notWritable},
+		{writable, func(k binds.Kind) bool { return k == binds.ReadWrite || k == binds.Tmpfs }, notWritable},
 		{s.Device, func(k binds.Kind) bool { return k == binds.Device || k == binds.Dev }, "the cage does not have this device"},
 	} {
 		for _, e := range list.entries {

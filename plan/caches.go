@@ -1,0 +1,87 @@
+package plan
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+
+	"github.com/selfcage/selfcage/binds"
+	"github.com/selfcage/selfcage/internal/hostfs"
+	"github.com/selfcage/selfcage/internal/refusal"
+	"github.com/selfcage/selfcage/toolchain"
+)
+
+// caches grants tools' own caches. One that is not there yet is to be made: it would be by the tool, outside.
+func (b *builder) caches() error {
+	for _, asked := range b.req.Caches {
+		c, err := toolchain.CacheNamed(b.toolHost(), asked.By, asked.Name)
+		if err != nil {
+			return err
+		}
+		by := asked.By + " " + asked.Name
+		for _, p := range c.Dirs {
+			if err := b.cache(Grant{p, binds.ReadWrite, by}, c.Why, true); err != nil {
+				return err
+			}
+		}
+		for _, p := range c.Files {
+			if err := b.cache(Grant{p, binds.ReadWrite, by}, c.Why, false); err != nil {
+				return err
+			}
+		}
+		for _, p := range c.Pins {
+			b.pins = append(b.pins, Var{p.Name, p.Value, binds.Reason{By: p.By, Why: p.Why}})
+		}
+	}
+	return nil
+}
+
+// cache grants one part of a cache.
+func (b *builder) cache(g Grant, why string, isDir bool) error {
+	r, err := b.host.Walk(g.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		r, err = b.future(g)
+		if err != nil {
+			return err
+		}
+		b.plan.Create = append(b.plan.Create, Missing{r.Path, isDir, binds.Reason{By: g.By, Why: why}})
+		b.granted(g, r, why)
+		return nil
+	case err == nil && r.Info.IsDir() != isDir:
+		return &refusal.Error{What: "cannot grant " + g.By, Object: Quote(g.Path), Cause: map[bool]string{
+			true: "it is not a directory", false: "it is a directory"}[isDir], Hint: "move it away, or set the tool's own variable"}
+	}
+	return b.grant(g, g.Path, why)
+}
+
+// future is where g's path, which does not exist, will lie once it is made.
+func (b *builder) future(g Grant) (hostfs.Resolved, error) {
+	p := clean(g.Path)
+	above := p
+	r, err := hostfs.Resolved{}, error(fs.ErrNotExist)
+	for errors.Is(err, fs.ErrNotExist) && above != "/" {
+		above = hostfs.Parent(above)
+		r, err = b.host.Walk(above)
+	}
+	if err != nil {
+		return r, b.missing(g, r.Path, err)
+	}
+	rest := strings.TrimPrefix(p[len(above):], "/")
+	name, _, _ := strings.Cut(rest, "/")
+	if at := hostfs.Join(r.Path, name); !r.Info.IsDir() {
+		return r, b.missing(g, r.Path, hostfs.ErrNotDir)
+	} else if _, err := b.host.Lstat(at); err == nil {
+		return r, &refusal.Error{What: "cannot grant " + g.By, Object: Quote(g.Path), Cause: Quote(at) + " is a link that leads nowhere",
+			Hint: "make what it leads to, or remove it"}
+	}
+	r.Path = hostfs.Join(r.Path, rest)
+	return r, b.grantablePath(g, r.Path)
+}
+
+func (m Missing) kind() string {
+	if m.IsDir {
+		return "directory"
+	}
+	return "file"
+}
