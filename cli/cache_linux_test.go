@@ -22,7 +22,7 @@ func TestCache(t *testing.T) {
 		t.Fatal("explain made it")
 	}
 	r := s.run(append([]string{"--cache", "pip"}, words...)...)
-	r.ok().prints(dirs[0] + "\n" + cache + "\nrefused\n").says("Read-only file system", "cannot access '"+cache+"/uv'")
+	r.ok().prints(dirs[0]+"\n"+cache+"\nrefused\n").says("Read-only file system", "cannot access '"+cache+"/uv'")
 	fi, err := os.Stat(cache + "/pip")
 	must(t, err)
 	if fi.Mode().Perm() != 0o700 || !exists(cache+"/pip/kept") || exists(cache+"/beside") || exists(cache+"/uv") {

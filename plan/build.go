@@ -10,18 +10,19 @@ import (
 	"github.com/selfcage/selfcage/binds"
 	"github.com/selfcage/selfcage/internal/hostfs"
 	"github.com/selfcage/selfcage/internal/refusal"
+	"github.com/selfcage/selfcage/policy"
 )
 
-// builder collects a plan. Each step adds mounts; none takes one away.
+// builder collects a plan. Each step adds mounts; none takes away what another one shows.
 type builder struct {
 	Facts
 	checkoutRoot string   // of the working directory
 	others       []string // homes of all accounts, where the caller is uid 0
 	req          Request
 	host         *hostfs.View
-	homes        []string        // the caller's real home by every name it has
-	pins         []Var           // variables of tools whose data is not below the cage's HOME
-	roots        map[string]root // what resolve was asked
+	homes        []string // the caller's real home by every name it has
+	pins         []Var    // variables of tools whose data is not below the cage's HOME
+	private      *policy.Roots
 	plan         Plan
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/selfcage/selfcage/binds"
 	"github.com/selfcage/selfcage/internal/hostfs"
-	"github.com/selfcage/selfcage/policy"
 )
 
 // More would scroll the reason for the first one away; more arguments than that are a list that some program made.
@@ -108,7 +107,7 @@ func (b *builder) invisible(a, p string, r hostfs.Resolved) string {
 		note += ", and what is written there ends with the cage"
 	}
 	for _, spelled := range []string{clean(p), r.Path} {
-		if why, fatal := policy.Forbidden(spelled, b.homes, b.resolve); fatal {
+		if why, fatal := b.credentials().Forbidden(spelled); fatal {
 			return note + "; it cannot be granted: " + why
 		}
 	}

@@ -17,6 +17,7 @@ func (b *builder) toolchains() error {
 	for _, n := range found.Needs {
 		b.need(n)
 	}
+	b.coalesce()
 	for _, f := range found.Files {
 		b.add(binds.Mount{Kind: binds.File, Target: Home + "/" + f.Name, Data: f.Data, Perm: 0o600, Reason: binds.Reason{By: f.By, Why: f.Why}})
 	}

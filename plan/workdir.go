@@ -132,7 +132,7 @@ func (b *builder) tooMuch(p string) (why string, hidden bool) {
 	if b.somebodysHome(p) {
 		return "it is somebody's home", true
 	}
-	return policy.TooBroad(p, b.homes, b.resolve)
+	return b.credentials().TooBroad(p)
 }
 
 // somebodysHome says whether p is the home of any account: uid 0 may read everybody's files.
@@ -146,23 +146,20 @@ func (b *builder) somebodysHome(p string) bool {
 	return holds(b.others, p)
 }
 
-// resolve returns what a path leads to, if it exists. It is asked for some eighty credential roots at a time, again and again.
-func (b *builder) resolve(p string) (string, bool) {
-	known, ok := b.roots[p]
-	if !ok {
-		r, err := b.host.Walk(p)
-		known = root{r.Path, err == nil}
-		if b.roots == nil {
-			b.roots = make(map[string]root, 128)
+// credentials are the credential roots of this host.
+func (b *builder) credentials() *policy.Roots {
+	if b.private == nil {
+		for _, h := range b.homes {
+			if r, err := b.host.Walk(h); err == nil {
+				b.host.ReadDir(r.Path) // some eighty names are asked for
+			}
 		}
-		b.roots[p] = known
+		b.private = policy.NewRoots(b.homes, func(p string) (string, bool) {
+			r, err := b.host.Walk(p)
+			return r.Path, err == nil
+		})
 	}
-	return known.path, known.exists
-}
-
-type root struct {
-	path   string
-	exists bool
+	return b.private
 }
 
 // findHomes returns the caller's home as HOME and the account have it, as spelled and without links.
@@ -250,7 +247,7 @@ func (b *builder) grantablePath(g Grant, p string) error {
 		return refuse("it is somebody's home, which holds credentials", "grant the narrowest directory that is needed and holds no credentials")
 	}
 	for _, spelled := range []string{clean(hostfs.Abs(g.Path, b.Dir)), p} {
-		if why, fatal := policy.Forbidden(spelled, b.homes, b.resolve); fatal {
+		if why, fatal := b.credentials().Forbidden(spelled); fatal {
 			return refuse(why, "grant the narrowest directory that is needed and holds no credentials")
 		}
 	}

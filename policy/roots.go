@@ -33,12 +33,44 @@ var systemCredentials = []string{
 // broad are directories that hold everybody's or the host's own affairs.
 var broad = []string{"/", "/etc", "/root", "/boot", "/home", "/var", "/run", "/var/run", "/mnt", "/media", "/srv"}
 
-// Forbidden says whether a grant of the clean absolute path p is refused whoever asks, and why: p is a credential root,
-// lies in one or holds one that exists; p is a home, above one, or another broad root. homes are the caller's home by
-// all its names. resolve looks at the host: the path without links that another one leads to, if it exists. A
-// credential root that is a link, as dotfile managers make them, is one at both ends.
-func Forbidden(p string, homes []string, resolve func(string) (string, bool)) (why string, fatal bool) {
+// Roots are the credential roots of one host, by which it judges what may be shown. A credential root that is a link, as
+// dotfile managers make them, is one at both ends.
+type Roots struct {
+	homes []string
+	roots []root
+}
+
+type root struct {
+	path string
+	real string // without links, "" where there is none
+}
+
+// NewRoots looks for the credential roots of a host. homes are the caller's home by all its names. resolve looks at the
+// host: the path without links that another one leads to, if it exists.
+func NewRoots(homes []string, resolve func(string) (string, bool)) *Roots {
+	r := &Roots{homes, make([]root, 0, len(homes)*len(credentials)+len(systemCredentials))}
+	add := func(p string) {
+		real, ok := resolve(p)
+		if !ok || real == "/dev/null" { // .bash_history, for those who want none
+			real = ""
+		}
+		r.roots = append(r.roots, root{p, real})
+	}
 	for _, h := range homes {
+		for _, c := range credentials {
+			add(h + "/" + c)
+		}
+	}
+	for _, c := range systemCredentials {
+		add(c)
+	}
+	return r
+}
+
+// Forbidden says whether a grant of the clean absolute path p is refused whoever asks, and why: p is a credential root,
+// lies in one or holds one that exists; p is a home, above one, or another broad root.
+func (r *Roots) Forbidden(p string) (why string, fatal bool) {
+	for _, h := range r.homes {
 		if h == p {
 			return "it is the home, which holds credentials", true
 		}
@@ -51,12 +83,12 @@ func Forbidden(p string, homes []string, resolve func(string) (string, bool)) (w
 			return "it is a broad root that holds more than a run can need", true
 		}
 	}
-	return holdsCredentials(p, homes, resolve)
+	return r.holdsCredentials(p)
 }
 
 // TooBroad is Forbidden for what nobody asked for: the working directory. It says yes to more.
-func TooBroad(p string, homes []string, resolve func(string) (string, bool)) (why string, hidden bool) {
-	for _, h := range homes {
+func (r *Roots) TooBroad(p string) (why string, hidden bool) {
+	for _, h := range r.homes {
 		switch {
 		case p == h:
 			return "it is the home", true
@@ -69,7 +101,7 @@ func TooBroad(p string, homes []string, resolve func(string) (string, bool)) (wh
 			return "it holds more than a run can need", true
 		}
 	}
-	return holdsCredentials(p, homes, resolve)
+	return r.holdsCredentials(p)
 }
 
 // privateNames are directories that hold credentials whoever's home they lie in.
@@ -88,32 +120,16 @@ func namedPrivate(p string) bool {
 	return false
 }
 
-func holdsCredentials(p string, homes []string, resolve func(string) (string, bool)) (string, bool) {
-	check := func(root string) (string, bool) {
-		if hostfs.Within(p, root) {
-			return root + " holds credentials, which are never granted", true
-		}
-		real, ok := resolve(root)
+func (r *Roots) holdsCredentials(p string) (string, bool) {
+	for _, c := range r.roots {
 		switch {
-		case !ok, real == "/dev/null": // .bash_history, for those who want none
-			return "", false
-		case hostfs.Within(p, real):
-			return root + " leads to it and holds credentials, which are never granted", true
-		case hostfs.Within(root, p), hostfs.Within(real, p):
-			return "it holds credentials (" + root + "), which are never granted", true
-		}
-		return "", false
-	}
-	for _, h := range homes {
-		for _, c := range credentials {
-			if why, fatal := check(h + "/" + c); fatal {
-				return why, true
-			}
-		}
-	}
-	for _, c := range systemCredentials {
-		if why, fatal := check(c); fatal {
-			return why, true
+		case hostfs.Within(p, c.path):
+			return c.path + " holds credentials, which are never granted", true
+		case c.real == "":
+		case hostfs.Within(p, c.real):
+			return c.path + " leads to it and holds credentials, which are never granted", true
+		case hostfs.Within(c.path, p), hostfs.Within(c.real, p):
+			return "it holds credentials (" + c.path + "), which are never granted", true
 		}
 	}
 	if namedPrivate(p) {

@@ -89,7 +89,7 @@ func TestForbidden(t *testing.T) {
 		{"/root/x", u, ""},
 		{"/root/.ssh", []string{"/root"}, "/root/.ssh holds"},
 	} {
-		why, fatal := Forbidden(tt.path, tt.homes, world)
+		why, fatal := NewRoots(tt.homes, world).Forbidden(tt.path)
 		if fatal != (tt.want != "") || !strings.Contains(why, tt.want) {
 			t.Errorf("Forbidden(%q, %q) = %q, %v, want %q", tt.path, tt.homes, why, fatal, tt.want)
 		}
@@ -106,15 +106,15 @@ func TestTooBroad(t *testing.T) {
 		"/home/u/.ssh": "holds", "/home/u/dotfiles": "holds", "/etc/ssl": "holds",
 		"/home/u/src": "", "/srv/www": "", "/opt": "", "/usr": "", "/var/lib/x": "", "/etc/nginx": "", "/mnt/disk": "", "/home/u2": "",
 	} {
-		why, hidden := TooBroad(path, u, world)
+		why, hidden := NewRoots(u, world).TooBroad(path)
 		if hidden != (want != "") || !strings.Contains(why, want) {
 			t.Errorf("TooBroad(%q) = %q, %v, want %q", path, why, hidden, want)
 		}
 	}
 	// What is refused when it is asked for is never shown when nobody asked.
 	for _, p := range []string{"/", "/etc", "/root", "/boot", "/home", "/home/u", "/home/u/.ssh", "/vol/keys", "/home/u/.config", "/etc/ssl"} {
-		_, fatal := Forbidden(p, u, world)
-		_, hidden := TooBroad(p, u, world)
+		_, fatal := NewRoots(u, world).Forbidden(p)
+		_, hidden := NewRoots(u, world).TooBroad(p)
 		if !fatal || !hidden {
 			t.Errorf("%s: forbidden %v, too broad %v", p, fatal, hidden)
 		}

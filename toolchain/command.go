@@ -60,11 +60,7 @@ func (f *finder) rootShown(p string) string {
 // which looks a program up in PATH and returns the path by which it is found.
 func (f *finder) which(name string) (string, bool) {
 	for _, d := range f.path {
-		if list, known := f.listings[d.real]; known && len(list) > 0 {
-			if !f.has(d.real, name) {
-				continue
-			}
-		} else if _, err := f.View.Lstat(hostfs.Join(d.real, name)); err != nil {
+		if _, err := f.View.Lstat(hostfs.Join(d.real, name)); err != nil {
 			continue
 		}
 		p := hostfs.Join(d.spelled, name)

@@ -124,8 +124,6 @@ type finder struct {
 	inspected map[string]bool   // installation roots that were looked into
 	run       map[string]bool   // programs that were looked into
 	judged    map[string]string // Secret's answers, "" for no
-	walks     map[string]walked
-	listings  map[string][]fs.DirEntry
 	texts     map[string]string // content of small files
 	sites     []site            // of environments, to be looked into at the end
 	starting  bool              // what is found now belongs to a command
@@ -148,7 +146,7 @@ func newFinder(h Host) *finder {
 		Host: h, links: maxDirLinks, heads: maxHeads,
 		env: make(map[string]string, len(h.Env)), hops: make(map[string]bool, 32), done: make(map[string]bool, 64),
 		inspected: make(map[string]bool, 16), run: make(map[string]bool, 8), judged: make(map[string]string, 32),
-		walks: make(map[string]walked, 256), listings: make(map[string][]fs.DirEntry, 64), texts: make(map[string]string, 32),
+		texts: make(map[string]string, 32),
 	}
 	for _, kv := range h.Env {
 		name, value, ok := strings.Cut(kv, "=")

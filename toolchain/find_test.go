@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 
@@ -168,23 +169,14 @@ func (c *cage) apply(t *testing.T, found Found) {
 func hostOf(fsys fs.FS, env []string, dir string, c *cage) Host {
 	homes := []string{"/home/u"}
 	view := hostfs.New(fsys)
-	type resolved struct {
-		path string
-		ok   bool
-	}
-	known := map[string]resolved{}
+	roots := sync.OnceValue(func() *policy.Roots {
+		return policy.NewRoots(homes, func(p string) (string, bool) {
+			r, err := view.Walk(p)
+			return r.Path, err == nil
+		})
+	})
 	return Host{View: view, FS: fsys, Env: env, Dir: dir, Homes: homes, Visible: c.sees,
-		Secret: func(p string) (string, bool) {
-			return policy.TooBroad(p, homes, func(p string) (string, bool) {
-				r, ok := known[p]
-				if !ok {
-					w, err := view.Walk(p)
-					r = resolved{w.Path, err == nil}
-					known[p] = r
-				}
-				return r.path, r.ok
-			})
-		}}
+		Secret: func(p string) (string, bool) { return roots().TooBroad(p) }}
 }
 
 func TestFind(t *testing.T) {

@@ -34,7 +34,7 @@ func (f *finder) inspect(root string) {
 			f.by = "toolchain/npm"
 			f.moduleLinks(real, list)
 		}
-		if f.has(root, "jre") || f.exists(root, "lib/security") {
+		if f.has(root, "jre") || f.has(root, "bin") && f.has(root+"/bin", "java") && f.exists(root, "lib/security") {
 			f.by = "toolchain/java"
 			f.jdk(root)
 		}

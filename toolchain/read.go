@@ -33,58 +33,9 @@ func (f *finder) upTo(p string, limit int64) (string, bool) {
 	return text, true
 }
 
-func rel(p string) string {
-	if p == "/" {
-		return "."
-	}
-	return p[1:]
-}
+func rel(p string) string { return p[1:] }
 
-type walked struct {
-	r   hostfs.Resolved
-	err error
-}
-
-// walk is View.Walk, remembered: most paths are asked for by several recognisers, and many lie in one directory.
-func (f *finder) walk(p string) (hostfs.Resolved, error) {
-	if w, ok := f.walks[p]; ok {
-		return w.r, w.err
-	}
-	r, err, ok := f.step(p)
-	if !ok {
-		r, err = f.View.Walk(p)
-	}
-	f.walks[p] = walked{r, err}
-	return r, err
-}
-
-// step resolves p from its directory, if its last component is not a link.
-func (f *finder) step(p string) (r hostfs.Resolved, err error, ok bool) {
-	i := strings.LastIndexByte(p, '/')
-	if i <= 0 || p[0] != '/' {
-		return r, nil, false
-	}
-	switch p[i+1:] {
-	case "", ".", "..":
-		return r, nil, false
-	}
-	dir, err := f.walk(p[:i])
-	if err != nil {
-		return dir, err, true
-	}
-	if !dir.Info.IsDir() {
-		return dir, hostfs.ErrNotDir, true
-	}
-	real := p
-	if dir.Path != p[:i] {
-		real = hostfs.Join(dir.Path, p[i+1:])
-	}
-	fi, err := f.View.Lstat(real)
-	if err == nil && fi.Mode()&fs.ModeSymlink != 0 {
-		return r, nil, false
-	}
-	return hostfs.Resolved{Path: real, Links: dir.Links, Info: fi}, err, true
-}
+func (f *finder) walk(p string) (hostfs.Resolved, error) { return f.View.Walk(p) }
 
 // is says whether p leads to a file.
 func (f *finder) is(p string) bool {
@@ -93,29 +44,10 @@ func (f *finder) is(p string) bool {
 }
 
 // readDir lists a directory that is free of links, nothing where it cannot be read.
-func (f *finder) readDir(p string) []fs.DirEntry {
-	list, ok := f.listings[p]
-	if !ok {
-		list, _ = fs.ReadDir(f.FS, rel(p)) // sorted by name
-		f.listings[p] = list
-	}
-	return list
-}
+func (f *finder) readDir(p string) []fs.DirEntry { return f.View.ReadDir(p) }
 
 // has says whether directory dir, which is free of links, has a file called name, which may be a link that leads nowhere.
-// One reading of a directory answers many such questions.
-func (f *finder) has(dir, name string) bool {
-	list := f.readDir(dir)
-	lo, hi := 0, len(list)
-	for lo < hi {
-		if mid := (lo + hi) / 2; list[mid].Name() < name {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo < len(list) && list[lo].Name() == name
-}
+func (f *finder) has(dir, name string) bool { return f.View.Has(dir, name) }
 
 // entries lists the directory that p leads to, nothing where there is none.
 func (f *finder) entries(p string) (real string, list []fs.DirEntry) {

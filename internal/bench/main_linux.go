@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/selfcage/selfcage/internal/fakehost"
 	"github.com/selfcage/selfcage/internal/start"
 	"github.com/selfcage/selfcage/plan"
 )
@@ -54,8 +55,11 @@ func main() {
 	fmt.Printf("%-44s %8s %8s %8s   %s\n", "ratio of CPU time, descendants included", "lower", "median", "upper", "medians in ms")
 	b.row("off, sweep -h / the same without us", run(nil, sweep, "-h"), run(nil, sweep+"-bare", "-h"))
 	b.row("off, minimal / the same without us", run(nil, minimal), run(nil, minimal+"-bare"))
-	b.row("MODE=bwrap prog / bwrap SAME PLAN prog", run(on, minimal), b.plain(minimal, []string{minimal}))
-	b.row("selfcage run -- true / bwrap SAME PLAN true", run(nil, selfcage, "run", "--", "true"), b.plain("", []string{"true"}))
+	here := place{env: os.Environ()}
+	b.row("MODE=bwrap prog / bwrap SAME PLAN prog", run(on, minimal), b.plain(here, minimal, []string{minimal}))
+	b.row("selfcage run -- true / bwrap SAME PLAN true", run(nil, selfcage, "run", "--", "true"), b.plain(here, "", []string{"true"}))
+	tools := b.tools()
+	b.row("among many tools, prog / bwrap SAME PLAN", tools.run("MINIMAL_SANDBOX_MODE=bwrap", minimal), b.plain(tools, minimal, []string{minimal}))
 	b.memory(on, minimal)
 }
 
@@ -104,6 +108,30 @@ func (b *bench) without(source string) string {
 	return name
 }
 
+// place is where and with which environment a command is started; the zero dir is the bench's own.
+type place struct {
+	dir string
+	env []string
+}
+
+// run is like the function run, with one more variable.
+func (p place) run(kv string, argv ...string) func() *exec.Cmd {
+	return func() *exec.Cmd {
+		cmd := exec.Command(argv[0], argv[1:]...)
+		cmd.Dir, cmd.Env = p.dir, append([]string{kv}, p.env...)
+		return cmd
+	}
+}
+
+// tools is the place of somebody who uses many: a uv environment in a Go workspace and a PATH of 40 entries.
+func (b *bench) tools() place {
+	d := fakehost.NewDeveloper(filepath.Join(b.dir, "tools"), 20)
+	if err := d.Make(); err != nil {
+		log.Fatal(err)
+	}
+	return place{d.Dir, append([]string{"PWD=" + d.Dir}, d.Env...)}
+}
+
 // run returns a function that starts the command once.
 func run(env []string, argv ...string) func() *exec.Cmd {
 	return func() *exec.Cmd {
@@ -114,12 +142,15 @@ func run(env []string, argv ...string) func() *exec.Cmd {
 }
 
 // plain is bwrap by itself with the plan that a host program at exe would have.
-func (b *bench) plain(exe string, argv []string) func() *exec.Cmd {
-	facts, err := start.Facts(os.Environ())
+func (b *bench) plain(at place, exe string, argv []string) func() *exec.Cmd {
+	facts, err := start.Facts(at.env)
 	if err != nil {
 		log.Fatal(err)
 	}
 	facts.Args = argv
+	if at.dir != "" {
+		facts.Dir = at.dir
+	}
 	if exe != "" {
 		facts.Exe = plan.Exe{Path: exe, Intact: true}
 	} else {
@@ -131,8 +162,12 @@ func (b *bench) plain(exe string, argv []string) func() *exec.Cmd {
 	}
 	p.Seal()
 	var files []string
+	data, err := os.MkdirTemp(b.dir, "data")
+	if err != nil {
+		log.Fatal(err)
+	}
 	for i, d := range p.Data() {
-		f := filepath.Join(b.dir, "data"+strconv.Itoa(len(argv))+"-"+strconv.Itoa(i)+filepath.Base(argv[0]))
+		f := filepath.Join(data, strconv.Itoa(i))
 		if err := os.WriteFile(f, d.Content, 0o600); err != nil {
 			log.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io/fs"
 	"strings"
+	"time"
 )
 
 // Link is one symbolic link on the way to a file.
@@ -31,6 +32,18 @@ type View struct {
 	fsys  fs.FS
 	stats map[string]stat
 	links map[string]string
+	walks map[string]walked
+	lists map[string]listing
+}
+
+type walked struct {
+	r   Resolved
+	err error
+}
+
+type listing struct {
+	entries []fs.DirEntry // sorted by name
+	err     error
 }
 
 type stat struct {
@@ -40,7 +53,10 @@ type stat struct {
 
 // New returns a view of the host whose root directory is fsys. fsys must have ReadLink and Lstat (fs.ReadLinkFS).
 func New(fsys fs.FS) *View {
-	return &View{fsys: fsys, stats: make(map[string]stat, 128), links: make(map[string]string, 32)}
+	return &View{
+		fsys: fsys, stats: make(map[string]stat, 512), links: make(map[string]string, 64),
+		walks: make(map[string]walked, 512), lists: make(map[string]listing, 64),
+	}
 }
 
 func rel(p string) string {
@@ -50,15 +66,66 @@ func rel(p string) string {
 	return p[1:]
 }
 
-// Lstat describes the file at p, which must be clean, without following a link in its last component.
+// Lstat describes the file at p, which must be clean, without following a link in its last component. Where its directory
+// was read, nothing is asked about what is not listed, and of a link only its kind is told.
 func (v *View) Lstat(p string) (fs.FileInfo, error) {
 	s, ok := v.stats[p]
 	if !ok {
+		if list, known := v.lists[Parent(p)]; known && list.err == nil && p != "/" {
+			switch e := list.find(base(p)); {
+			case e == nil:
+				return nil, fs.ErrNotExist
+			case e.Type() == fs.ModeSymlink:
+				return linkInfo(e.Name()), nil
+			}
+		}
 		s.fi, s.err = fs.Lstat(v.fsys, rel(p))
 		v.stats[p] = s
 	}
 	return s.fi, s.err
 }
+
+// ReadDir lists the directory at p, which must be without links, sorted by name: nothing where it cannot be read.
+func (v *View) ReadDir(p string) []fs.DirEntry {
+	list, ok := v.lists[p]
+	if !ok {
+		list.entries, list.err = fs.ReadDir(v.fsys, rel(p))
+		v.lists[p] = list
+	}
+	return list.entries
+}
+
+// Has says whether the directory at p, which must be without links, lists name, be it a link that leads nowhere. One
+// reading of a directory answers many such questions.
+func (v *View) Has(p, name string) bool { return listing{entries: v.ReadDir(p)}.find(name) != nil }
+
+// find returns the entry called name, nil where there is none.
+func (l listing) find(name string) fs.DirEntry {
+	lo, hi := 0, len(l.entries)
+	for lo < hi {
+		if mid := (lo + hi) / 2; l.entries[mid].Name() < name {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo < len(l.entries) && l.entries[lo].Name() == name {
+		return l.entries[lo]
+	}
+	return nil
+}
+
+// linkInfo describes a symbolic link of which the directory has told the name.
+type linkInfo string
+
+func (l linkInfo) Name() string       { return string(l) }
+func (l linkInfo) Size() int64        { return 0 }
+func (l linkInfo) Mode() fs.FileMode  { return fs.ModeSymlink | 0o777 }
+func (l linkInfo) ModTime() time.Time { return time.Time{} }
+func (l linkInfo) IsDir() bool        { return false }
+func (l linkInfo) Sys() any           { return nil }
+
+func base(p string) string { return p[strings.LastIndexByte(p, '/')+1:] }
 
 // ReadLink returns the text of the link at p.
 func (v *View) ReadLink(p string) (string, error) {
@@ -96,7 +163,63 @@ type Resolved struct {
 
 // Walk resolves p as the kernel does: component by component, following links, with ".." taken from where a link led.
 // On an error, Resolved.Path is the component that could not be looked at and Links are those met before it.
-func (v *View) Walk(p string) (r Resolved, err error) {
+func (v *View) Walk(p string) (Resolved, error) {
+	if w, ok := v.walks[p]; ok {
+		return w.r, w.err
+	}
+	r, err, ok := v.step(p)
+	if !ok {
+		r, err = v.walk(p)
+	}
+	v.walks[p] = walked{r, err}
+	return r, err
+}
+
+// step resolves p from its directory, if its last component is not a link: most of many paths lie in one directory.
+func (v *View) step(p string) (r Resolved, err error, ok bool) {
+	i := strings.LastIndexByte(p, '/')
+	if i <= 0 || p[0] != '/' || p[i-1] == '/' {
+		return r, nil, false
+	}
+	name := p[i+1:]
+	if name == "" || name == "." || name == ".." {
+		return r, nil, false
+	}
+	dir, err := v.Walk(p[:i])
+	if err != nil {
+		return Resolved{Path: dir.Path, Links: behind(dir.Links, name)}, err, true
+	}
+	if !dir.Info.IsDir() {
+		return Resolved{Path: dir.Path, Links: behind(dir.Links, name)}, ErrNotDir, true
+	}
+	real := p
+	if dir.Path != p[:i] {
+		real = Join(dir.Path, name)
+	}
+	fi, err := v.Lstat(real)
+	if err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+		return r, nil, false
+	}
+	return Resolved{Path: real, Links: behind(dir.Links, name), Info: fi}, err, true
+}
+
+// behind is ls for a path that goes on with name.
+func behind(ls []Link, name string) []Link {
+	if len(ls) == 0 {
+		return nil
+	}
+	longer := make([]Link, len(ls))
+	for i, l := range ls {
+		if l.Rest != "" {
+			l.Rest += "/"
+		}
+		l.Rest += name
+		longer[i] = l
+	}
+	return longer
+}
+
+func (v *View) walk(p string) (r Resolved, err error) {
 	r.Path = "/"
 	for rest, more := p, true; more; {
 		var name string

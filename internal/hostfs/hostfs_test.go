@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -294,3 +296,96 @@ func TestOS(t *testing.T) {
 		t.Errorf("Lstat of the root: %v, %v", fi, err)
 	}
 }
+
+// However a path is resolved, from its directory or from the root, and whatever was listed before: the result is the same.
+func TestWalkByDirectory(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	names := []string{"a", "b", "c", "d", "..", ".", ""}
+	path := func(n int) string {
+		p := ""
+		for range 1 + rnd.IntN(n) {
+			p += "/" + names[rnd.IntN(len(names))]
+		}
+		return p
+	}
+	resolved, links, listed := 0, 0, 0
+	for range 100 {
+		fsys := fstest.MapFS{"a/b/c/d": {}, "b/c": {Mode: fs.ModeDir | 0o755}}
+		for range 6 {
+			at := strings.TrimPrefix(clean(path(3)), "/")
+			if _, taken := fsys[at]; taken || at == "" || at == "b" || strings.HasPrefix("a/b/c/d/", at+"/") {
+				continue
+			}
+			text := path(4)
+			if rnd.IntN(2) == 0 {
+				text = text[1:]
+			}
+			if text != "" {
+				fsys[at] = &fstest.MapFile{Data: []byte(text), Mode: fs.ModeSymlink | 0o777}
+			}
+		}
+		v := New(fsys)
+		for range 40 {
+			p := path(6)
+			if r, err := v.Walk(p); err == nil && r.Info.IsDir() && rnd.IntN(3) == 0 {
+				v.ReadDir(r.Path)
+				listed++
+			}
+			got, gotErr := v.Walk(p)
+			want, wantErr := New(fsys).walk(p)
+			same := got.Path == want.Path && slices.Equal(tidy(got.Links), tidy(want.Links)) && (gotErr == nil) == (wantErr == nil) &&
+				errors.Is(gotErr, fs.ErrNotExist) == errors.Is(wantErr, fs.ErrNotExist) && errors.Is(gotErr, ErrNotDir) == errors.Is(wantErr, ErrNotDir)
+			if !same || gotErr == nil && got.Info.Mode() != want.Info.Mode() {
+				t.Fatalf("%q in %v:\ngot  %+v, %v\nwant %+v, %v", p, fsys, got, gotErr, want, wantErr)
+			}
+			if gotErr == nil {
+				resolved++
+				links += len(got.Links)
+			}
+		}
+	}
+	if resolved < 500 || links < 200 || listed < 100 {
+		t.Errorf("too few to say anything: %d paths, %d links, %d listings", resolved, links, listed)
+	}
+}
+
+// tidy leaves out slashes in what is behind a link that mean nothing.
+func tidy(ls []Link) (out []Link) {
+	for _, l := range ls {
+		l.Rest = strings.Join(strings.FieldsFunc(l.Rest, func(r rune) bool { return r == '/' }), "/")
+		out = append(out, l)
+	}
+	return out
+}
+
+func clean(p string) string { return path.Clean("/" + p) }
+
+// What a directory says by being read is not asked for again.
+func TestReadDirAnswers(t *testing.T) {
+	fsys := &counted{FS: fstest.MapFS{"d/file": {}, "d/link": {Data: []byte("file"), Mode: fs.ModeSymlink}}}
+	v := New(fsys)
+	if len(v.ReadDir("/d")) != 2 || !v.Has("/d", "link") || v.Has("/d", "absent") || len(v.ReadDir("/absent")) != 0 {
+		t.Error("not as it is")
+	}
+	fsys.lstats = 0
+	if _, err := v.Lstat("/d/absent"); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	if fi, err := v.Lstat("/d/link"); err != nil || fi.Mode().Type() != fs.ModeSymlink || fi.Name() != "link" {
+		t.Error(fi, err)
+	}
+	if fsys.lstats != 0 {
+		t.Errorf("%d questions", fsys.lstats)
+	}
+	if _, err := v.Lstat("/absent/x"); !errors.Is(err, fs.ErrNotExist) || fsys.lstats != 1 {
+		t.Error("a directory that cannot be read answers")
+	}
+}
+
+type counted struct {
+	fs.FS
+	lstats int
+}
+
+func (c *counted) Lstat(name string) (fs.FileInfo, error) { c.lstats++; return fs.Lstat(c.FS, name) }
+func (c *counted) ReadLink(name string) (string, error)   { return fs.ReadLink(c.FS, name) }

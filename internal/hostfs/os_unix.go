@@ -23,7 +23,12 @@ func (OS) ReadFile(name string) ([]byte, error) {
 	var buf []byte
 	for {
 		if len(buf) == cap(buf) {
-			buf = append(buf, make([]byte, max(4096, len(buf)))...)[:len(buf)]
+			more := max(4096, len(buf))
+			var st syscall.Stat_t
+			if len(buf) == 4096 && syscall.Fstat(fd, &st) == nil && st.Size > 4096 && st.Size < 1<<24 {
+				more = int(st.Size) - len(buf) + 1 // and one to see that this was all
+			}
+			buf = append(make([]byte, 0, len(buf)+more), buf...)
 		}
 		n, err := syscall.Read(fd, buf[len(buf):cap(buf)])
 		switch {
