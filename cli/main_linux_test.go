@@ -32,7 +32,43 @@ func TestMain(m *testing.M) {
 	}
 	// Go's own archive is unpacked into a directory that few have in their PATH.
 	os.Setenv("PATH", cleanPath+":/usr/sbin:/sbin:"+os.Getenv("PATH")+":/usr/local/go/bin")
-	os.Exit(m.Run())
+	status := m.Run()
+	if builtCommand != "" {
+		os.RemoveAll(filepath.Dir(builtCommand))
+	}
+	os.Exit(status)
+}
+
+// The race detector makes each of some thousand starts several times slower, and the supervisor is tested with it in
+// reexec. With it, the command is a build of its own.
+var (
+	raceDetector bool
+	builtCommand string // "" before it is built
+)
+
+// commandVar names the command for the tests that TestOrdinaryUser starts: that user may not have the sources.
+const commandVar = "SELFCAGE_TEST_COMMAND"
+
+// theCommand is the path of the program that the tests run.
+func theCommand(t testing.TB) string {
+	t.Helper()
+	if p := os.Getenv(commandVar); p != "" {
+		return p
+	}
+	if !raceDetector {
+		exe, err := os.Executable()
+		must(t, err)
+		return exe
+	}
+	if builtCommand == "" {
+		dir, err := os.MkdirTemp("", "selfcage-command")
+		must(t, err)
+		builtCommand = filepath.Join(dir, "selfcage")
+		if out, err := exec.Command("go", "build", "-o", builtCommand, "../cmd/selfcage").CombinedOutput(); err != nil {
+			t.Fatalf("go build: %v\n%s", err, out)
+		}
+	}
+	return builtCommand
 }
 
 // TestScripts runs testdata/scripts: one behaviour each, headed by its reason.
@@ -107,6 +143,7 @@ func TestOrdinaryUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	copyFile(t, exe, filepath.Join(dir, "cli.test"), 0o755)
+	copyFile(t, theCommand(t), filepath.Join(dir, "selfcage"), 0o755)
 	if err := os.CopyFS(filepath.Join(dir, "testdata"), os.DirFS("testdata")); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +154,7 @@ func TestOrdinaryUser(t *testing.T) {
 	cmd := exec.Command(filepath.Join(dir, "cli.test"), args...)
 	cmd.Dir = dir
 	cmd.SysProcAttr = u.Attr()
-	cmd.Env = u.Env()
+	cmd.Env = append(u.Env(), commandVar+"="+filepath.Join(dir, "selfcage"))
 	if v := os.Getenv("SELFCAGE_TEST_REQUIRE"); v != "" {
 		cmd.Env = append(cmd.Env, "SELFCAGE_TEST_REQUIRE="+strings.ReplaceAll(v, "root", ""))
 	}
@@ -184,13 +221,9 @@ func (s *site) chown(u sandtest.Account, dir string) {
 
 func install(t testing.TB, root string) (dir string) {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir = filepath.Join(root, "bin")
 	must(t, os.Mkdir(dir, 0o755))
-	copyFile(t, exe, filepath.Join(dir, "selfcage"), 0o755)
+	copyFile(t, theCommand(t), filepath.Join(dir, "selfcage"), 0o755)
 	return dir
 }
 

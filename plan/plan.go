@@ -85,6 +85,13 @@ type FD struct {
 // Omission is something that was left out, and why.
 type Omission struct{ What, Why string }
 
+// Found is how a command was found outside: inside, the first of Paths that is an executable file must be the file ID. A
+// zero ID says nothing.
+type Found struct {
+	Paths []string
+	ID    binds.ID
+}
+
 // Namespaces says what is shared with the host; the zero value is the strictest. The user, mount, pid, ipc and uts
 // namespaces are always the cage's own.
 type Namespaces struct {
@@ -105,6 +112,7 @@ type Plan struct {
 	Dir        string    // working directory inside, as the caller spells it
 	Command    string    // what is executed: argv[0] where that finds the program inside, else its path
 	Executes   string    // the command that the program is there to execute, if that is all it does
+	Found      Found     // which file that command is
 	Args       []string  // the command line, Args[0] as the caller spelled it
 	Create     []Missing // what must be there before the cage can be made as it is planned
 	Omitted    []Omission

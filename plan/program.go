@@ -96,10 +96,13 @@ func (b *builder) runs() error {
 			}
 		}
 	}
-	for _, p := range candidates {
+	for i, p := range candidates {
 		r, err := b.host.Walk(p)
 		if err != nil || !executable(r.Info) {
 			continue
+		}
+		if dev, ino, _, ok := hostfs.Identity(r.Info); ok && !hostfs.Within(r.Path, "/proc") {
+			b.plan.Found = Found{candidates[:i+1], binds.ID{Dev: dev, Ino: ino}}
 		}
 		if !b.visible(p) {
 			why := binds.Reason{By: "command", Why: "what is run"}

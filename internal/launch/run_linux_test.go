@@ -5,6 +5,7 @@ package launch
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -157,5 +158,49 @@ func TestSameFiles(t *testing.T) {
 	}
 	if err := check(binds.Mount{Target: dir + "/none", ID: id, Reason: reason}); err == nil {
 		t.Error("a missing file passed")
+	}
+}
+
+// A command that would be another file inside, or none, is noticed.
+func TestSameCommand(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string, mode os.FileMode) (string, binds.ID) {
+		p := filepath.Join(dir, name)
+		if err := os.WriteFile(p, []byte("x"), mode); err != nil {
+			t.Fatal(err)
+		}
+		var st unix.Stat_t
+		if err := unix.Lstat(p, &st); err != nil {
+			t.Fatal(err)
+		}
+		return p, binds.ID{Dev: uint64(st.Dev), Ino: st.Ino}
+	}
+	first, firstID := file("first", 0o755)
+	second, secondID := file("second", 0o755)
+	plain, plainID := file("plain", 0o644)
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(second, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name  string
+		paths []string
+		id    binds.ID
+		want  string
+	}{
+		{"the first", []string{first}, firstID, ""},
+		{"behind one that is not there", []string{dir + "/none", first}, firstID, ""},
+		{"behind one that is no program", []string{plain, dir, first}, firstID, ""},
+		{"by a link", []string{link}, secondID, ""},
+		{"nothing is known", []string{dir + "/none"}, binds.ID{}, ""},
+		{"another one comes first", []string{first, second}, secondID, "another " + first + " would run"},
+		{"exchanged", []string{first}, secondID, "another " + first},
+		{"gone", []string{dir + "/none"}, firstID, dir + "/none would run outside, and is not there"},
+		{"no program any more", []string{plain}, plainID, "is not there"},
+	} {
+		err := sameCommand(plan.Found{Paths: tt.paths, ID: tt.id}, os.Getpid())
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/selfcage/selfcage/binds"
 	"github.com/selfcage/selfcage/internal/rawclone"
 	"github.com/selfcage/selfcage/plan"
 )
@@ -180,6 +179,9 @@ func (s *supervisor) greet(pid int) *Failure {
 	_, s.init = processState(pid)
 	if err := sameFiles(s.plan.Mounts, pid); err != nil {
 		return &Failure{Step: "look at what is mounted", Err: err, Met: true}
+	}
+	if err := sameCommand(s.plan.Found, pid); err != nil {
+		return &Failure{Step: "find the command", Err: err, Met: true}
 	}
 	if s.met != nil {
 		if err := s.met(pid); err != nil {
@@ -432,27 +434,4 @@ func processState(pid int) (state byte, parent int) {
 	field, _, _ := bytes.Cut(buf[i+4:n], []byte(" "))
 	parent, _ = strconv.Atoi(string(field))
 	return buf[i+2], parent
-}
-
-// sameFiles looks through the root of process pid: is each bind the file that the plan means? A process that may not be
-// looked at, since its program cannot be read or it is gone, is not; nothing is claimed then.
-func sameFiles(ms []binds.Mount, pid int) error {
-	root, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/root", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil
-	}
-	defer unix.Close(root)
-	for _, m := range ms {
-		if m.ID == (binds.ID{}) {
-			continue
-		}
-		var st unix.Stat_t
-		if err := unix.Fstatat(root, m.Target[1:], &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-			return errors.New(m.Target + ", asked for by " + m.Reason.By + ": " + err.Error())
-		}
-		if uint64(st.Dev) != m.ID.Dev || st.Ino != m.ID.Ino {
-			return errors.New(m.Target + ", asked for by " + m.Reason.By + ", is another file than when the plan was made")
-		}
-	}
-	return nil
 }
