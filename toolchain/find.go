@@ -52,6 +52,7 @@ type Found struct {
 	Files []File
 	Notes []string // what will be different inside although nothing fails
 	Cold  []Cache  // caches that a command would use and finds empty inside
+	Runs  []string // programs that commands start: themselves and their interpreters
 }
 
 // Find returns what commands need, each a path or a name to be looked up in PATH: the program and what it is there to
@@ -99,6 +100,8 @@ var sources = [...]struct {
 	{"asdf", (*finder).asdf},
 	{"java", (*finder).java},
 	{"ccache", (*finder).ccache},
+	{"sccache", (*finder).sccache},
+	{"distcc", (*finder).distcc},
 	{"gpu", (*finder).gpu},
 	{"modules", (*finder).modules},
 	{"direnv", (*finder).direnv},

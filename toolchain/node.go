@@ -24,7 +24,7 @@ func (f *finder) node() {
 		f.upward("which node: without it another version runs", false, "package.json")
 	}
 	if dir := f.toolDir("BUN_INSTALL", ".bun"); dir != "" {
-		f.pinned("BUN_INSTALL", dir, "bun's global packages")
+		f.dataDir("BUN_INSTALL", dir, "bun's global packages: the programs in its bin are links to them")
 	}
 	p, ok := f.which("node")
 	if !ok {
@@ -59,13 +59,6 @@ func (f *finder) toolDir(variable, def string) string {
 		return d
 	}
 	return ""
-}
-
-// pinned is a pin for a directory that is there.
-func (f *finder) pinned(variable, dir, why string) {
-	if f.there(dir) {
-		f.pin(variable, dir, why)
-	}
 }
 
 // npmConfig carries what ~/.npmrc says about places; the file itself holds tokens. Another registry or prefix than outside

@@ -168,7 +168,7 @@ func TestLoaderCache(t *testing.T) {
 func TestHoldsSecret(t *testing.T) {
 	for text, want := range map[string]bool{
 		"a = 1": false, "proxy=https://u:p@h/": true, "https://h/a:b@c": false, "https://user@h/": false, "x Token": true,
-		"git+ssh://git@h:22/x": false, "//r/:_authToken=1": true,
+		"git+ssh://git@h:22/x": false, "- https://conda.anaconda.org/t/tk-1/main": true, "- https://conda.anaconda.org/main": false, "//r/:_authToken=1": true,
 	} {
 		if got := holdsSecret(text); got != want {
 			t.Errorf("%q: %v", text, got)

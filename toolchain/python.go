@@ -16,6 +16,7 @@ func (f *finder) inspect(root string) {
 		return
 	}
 	f.inspected[root] = true
+	f.cover(root)
 	by := f.by
 	defer func() { f.by = by }()
 	if f.has(root, "pyvenv.cfg") {
@@ -28,6 +29,7 @@ func (f *finder) inspect(root string) {
 	if f.has(root, "conda-meta") {
 		f.by = "toolchain/conda"
 		f.condaEnv(root)
+		f.coverEach(root + "/envs")
 	}
 	if f.has(root, "lib") {
 		if real, list := f.entries(hostfs.Join(root, "lib/node_modules")); len(list) > 0 {
@@ -247,7 +249,7 @@ func (f *finder) python() {
 		f.tree(p, "PYTHONPATH names it: without it another copy is imported, or none")
 	}
 	if v := f.env["VIRTUAL_ENV"]; v != "" {
-		if r, ok := f.tree(v, "VIRTUAL_ENV names it"); ok {
+		if r, ok := f.add(v, holding, "VIRTUAL_ENV names it"); ok {
 			f.inspect(r.Path)
 		}
 	}
@@ -357,7 +359,7 @@ func (f *finder) uv() {
 func (f *finder) conda() {
 	for _, name := range [...]string{"CONDA_PREFIX", "MAMBA_ROOT_PREFIX"} {
 		if p := f.env[name]; p != "" {
-			if r, ok := f.tree(p, name+" names it"); ok {
+			if r, ok := f.add(p, holding, name+" names it"); ok {
 				f.inspect(r.Path)
 			}
 		}

@@ -52,6 +52,10 @@ func (f *finder) installation(r hostfs.Resolved) string {
 			name, _, _ := strings.Cut(rest, "/")
 			return "/opt/" + name
 		}
+		// A program of a package of Node's requires what lies beside it, and other packages.
+		if before, _, ok := strings.Cut(r.Path, "/node_modules/"); ok && !r.Info.IsDir() {
+			return before + "/node_modules"
+		}
 		return r.Path
 	}
 	// GNU Stow: /opt/bin is a link into /opt/stow/tool, and the tool was told that it lies in /opt. Homebrew's programs
@@ -234,6 +238,29 @@ func (f *finder) hide(root string) (files []string) {
 	return files
 }
 
+// cover hides the same in directory dir, which lies in a root that is needed anyway.
+func (f *finder) cover(dir string) {
+	for i := range f.out.Needs {
+		if n := &f.out.Needs[i]; n.Root != "" && n.Root != dir && n.Home == "" && hostfs.Within(dir, n.Root) {
+			n.Hide = union(n.Hide, f.hide(dir))
+			return
+		}
+	}
+}
+
+// coverEach is cover for each environment in directory dir.
+func (f *finder) coverEach(dir string) {
+	real, list := f.entries(dir)
+	for _, e := range list {
+		p := hostfs.Join(real, e.Name())
+		for _, name := range [...]string{"pip.conf", ".condarc"} { // looked for first: there may be a hundred environments
+			if e.IsDir() && f.exists(p, name) {
+				f.cover(p)
+			}
+		}
+	}
+}
+
 // holdsSecret says whether a file of settings looks as if one of them were a secret.
 func holdsSecret(text string) bool {
 	low := strings.ToLower(text)
@@ -242,7 +269,8 @@ func holdsSecret(text string) bool {
 			return true
 		}
 	}
-	return userInfo(text)
+	channel := strings.Contains(text, "://") && strings.Contains(text, "/t/") // https://conda.anaconda.org/t/TOKEN/channel
+	return channel || userInfo(text)
 }
 
 // userInfo says whether text holds a URL with a user and a password in it.
@@ -420,5 +448,6 @@ func (f *finder) joinStores() {
 		}
 		f.out.Needs[i].Root = parent
 		f.roots = append(f.roots, parent)
+		f.coverEach(parent)
 	}
 }

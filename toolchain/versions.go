@@ -111,7 +111,7 @@ func (f *finder) jdk(root string) {
 // ccache starts empty below another HOME, and nothing says so. A directory that cannot be written makes it fail, so the
 // earlier results are not shown unless they were granted; its settings are.
 func (f *finder) ccache() {
-	used := strings.Contains(f.env["CC"]+f.env["CXX"]+f.env["CMAKE_C_COMPILER_LAUNCHER"]+f.env["CMAKE_CXX_COMPILER_LAUNCHER"], "ccache")
+	used := f.launches("ccache")
 	for _, d := range f.path {
 		used = used || strings.HasSuffix(d.real, "/ccache") || strings.HasSuffix(d.real, "/ccache/bin") || strings.HasSuffix(d.real, "/lib64/ccache")
 	}
@@ -128,6 +128,52 @@ func (f *finder) ccache() {
 		}
 	}
 	f.cold("ccache")
+}
+
+// launches says whether the compilers that variables name are started by the program called name.
+func (f *finder) launches(name string) bool {
+	for _, v := range [...]string{"CC", "CXX", "CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER", "RUSTC_WRAPPER", "CARGO_BUILD_RUSTC_WRAPPER"} {
+		for _, w := range strings.FieldsFunc(f.env[v], func(r rune) bool { return r == ' ' || r == ';' }) {
+			if base(w) == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sccache has a server do the work, and the server does it where it was started.
+func (f *finder) sccache() {
+	if !f.launches("sccache") {
+		return
+	}
+	f.cold("sccache")
+	f.note("a server of sccache's that runs already compiles outside of this cage: end it first (sccache --stop-server), " +
+		"or set SCCACHE_SERVER_PORT to a port of this run's own")
+}
+
+// distcc reads below HOME on which hosts it may compile; without them it compiles on this one. The directory itself holds
+// locks and must be writable, so it is the cage's own.
+func (f *finder) distcc() {
+	if f.env["DISTCC_HOSTS"] != "" {
+		return
+	}
+	own := f.inHome(".distcc/hosts")
+	if dir := f.env["DISTCC_DIR"]; dir != "" {
+		own = dir + "/hosts"
+	}
+	for _, p := range [...]string{own, "/etc/distcc/hosts"} {
+		text, _ := f.small(p)
+		var hosts []string
+		for _, l := range lines(text) {
+			l, _, _ = strings.Cut(l, "#")
+			hosts = append(hosts, strings.Fields(l)...)
+		}
+		if len(hosts) > 0 {
+			f.pin("DISTCC_HOSTS", strings.Join(hosts, " "), p+" names them: without it distcc compiles on this host alone")
+			return
+		}
+	}
 }
 
 func (f *finder) ccacheDir() string {
