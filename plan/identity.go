@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"io/fs"
+
 	"github.com/selfcage/selfcage/binds"
 	"github.com/selfcage/selfcage/internal/hostfs"
 )
@@ -14,9 +16,19 @@ func (b *builder) identify() {
 			continue // what belongs to the system, nobody else can exchange
 		}
 		if fi, err := b.host.Lstat(m.Source); err == nil {
-			if dev, ino, _, ok := hostfs.Identity(fi); ok {
-				m.ID = binds.ID{Dev: dev, Ino: ino}
-			}
+			m.ID, _ = identity(fi)
 		}
+	}
+}
+
+func identity(fi fs.FileInfo) (binds.ID, bool) {
+	dev, ino, _, ok := hostfs.Identity(fi)
+	return binds.ID{Dev: dev, Ino: ino}, ok
+}
+
+// same notes which file a program is that was found as the last of paths.
+func (b *builder) same(paths []string, r hostfs.Resolved) {
+	if id, ok := identity(r.Info); ok && !hostfs.Within(r.Path, "/proc") {
+		b.plan.Same = append(b.plan.Same, Same{paths, id})
 	}
 }

@@ -85,9 +85,8 @@ type FD struct {
 // Omission is something that was left out, and why.
 type Omission struct{ What, Why string }
 
-// Found is how a command was found outside: inside, the first of Paths that is an executable file must be the file ID. A
-// zero ID says nothing.
-type Found struct {
+// Same is a program that was looked up outside: inside, the first of Paths that is an executable file must be the file ID.
+type Same struct {
 	Paths []string
 	ID    binds.ID
 }
@@ -112,7 +111,8 @@ type Plan struct {
 	Dir        string    // working directory inside, as the caller spells it
 	Command    string    // what is executed: argv[0] where that finds the program inside, else its path
 	Executes   string    // the command that the program is there to execute, if that is all it does
-	Found      Found     // which file that command is
+	Program    binds.ID  // the file that runs, where it is not a copy
+	Same       []Same    // programs that must be the same inside
 	Args       []string  // the command line, Args[0] as the caller spelled it
 	Create     []Missing // what must be there before the cage can be made as it is planned
 	Omitted    []Omission

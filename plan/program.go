@@ -21,6 +21,9 @@ func (b *builder) program() error {
 	if !b.visible(exe.Path) {
 		b.add(binds.Mount{Kind: binds.ReadOnly, Source: exe.Path, Target: exe.Path, Reason: why})
 	}
+	if fi, err := b.host.Lstat(exe.Path); err == nil {
+		b.plan.Program, _ = identity(fi)
+	}
 	b.plan.Command = exe.Path
 	if len(b.Args) > 0 {
 		if name, ok := b.invokedAs(b.Args[0]); ok {
@@ -101,9 +104,7 @@ func (b *builder) runs() error {
 		if err != nil || !executable(r.Info) {
 			continue
 		}
-		if dev, ino, _, ok := hostfs.Identity(r.Info); ok && !hostfs.Within(r.Path, "/proc") {
-			b.plan.Found = Found{candidates[:i+1], binds.ID{Dev: dev, Ino: ino}}
-		}
+		b.same(candidates[:i+1], r)
 		if !b.visible(p) {
 			why := binds.Reason{By: "command", Why: "what is run"}
 			b.links(r.Links, binds.Reason{By: "command", Why: "a link on the way to what is run"})

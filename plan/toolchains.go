@@ -24,6 +24,11 @@ func (b *builder) toolchains() error {
 	for _, p := range found.Pins {
 		b.pins = append(b.pins, Var{p.Name, p.Value, binds.Reason{By: p.By, Why: p.Why}})
 	}
+	for _, p := range found.Runs {
+		if r, err := b.host.Walk(p); err == nil && executable(r.Info) {
+			b.same([]string{p}, r)
+		}
+	}
 	for _, n := range found.Notes {
 		b.note(n)
 	}

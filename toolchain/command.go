@@ -111,6 +111,9 @@ func (f *finder) program(p string, depth int) {
 		return
 	}
 	r, ok := f.installed(p, "what is run")
+	if ok && f.starting {
+		f.out.Runs = append(f.out.Runs, p)
+	}
 	if !ok || depth > maxChain || f.run[r.Path] {
 		return
 	}

@@ -45,6 +45,8 @@ type Failure struct {
 	Status int  // bwrap's exit status
 	Signal int  // the signal that bwrap died of
 	Met    bool // the program was reached, so it was inside, but it did not go on
+
+	Exchanged bool // a file inside is another one than the plan means
 }
 
 // Error says what is known.

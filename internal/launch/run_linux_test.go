@@ -192,15 +192,32 @@ func TestSameCommand(t *testing.T) {
 		{"behind one that is not there", []string{dir + "/none", first}, firstID, ""},
 		{"behind one that is no program", []string{plain, dir, first}, firstID, ""},
 		{"by a link", []string{link}, secondID, ""},
-		{"nothing is known", []string{dir + "/none"}, binds.ID{}, ""},
 		{"another one comes first", []string{first, second}, secondID, "another " + first + " would run"},
 		{"exchanged", []string{first}, secondID, "another " + first},
 		{"gone", []string{dir + "/none"}, firstID, dir + "/none would run outside, and is not there"},
 		{"no program any more", []string{plain}, plainID, "is not there"},
 	} {
-		err := sameCommand(plan.Found{Paths: tt.paths, ID: tt.id}, os.Getpid())
+		err := sameCommands([]plan.Same{{Paths: []string{first}, ID: firstID}, {Paths: tt.paths, ID: tt.id}}, os.Getpid())
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
+	}
+}
+
+func TestSameProgram(t *testing.T) {
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/self/exe", &st); err != nil {
+		t.Fatal(err)
+	}
+	own := binds.ID{Dev: uint64(st.Dev), Ino: st.Ino}
+	if err := sameProgram(own, os.Getpid()); err != nil {
+		t.Error(err)
+	}
+	if err := sameProgram(binds.ID{}, os.Getpid()); err != nil { // a copy
+		t.Error(err)
+	}
+	own.Ino++
+	if err := sameProgram(own, os.Getpid()); err == nil {
+		t.Error("another program passed")
 	}
 }

@@ -41,9 +41,22 @@ func sameFiles(ms []binds.Mount, pid int) error {
 	return nil
 }
 
-// sameCommand looks a command up as process pid will: is it the file that it is outside?
-func sameCommand(want plan.Found, pid int) error {
-	if want.ID == (binds.ID{}) {
+// sameProgram says whether process pid runs the file that the plan means: by its name it may be another build of the same
+// program, which answers as this one does.
+func sameProgram(want binds.ID, pid int) error {
+	var st unix.Stat_t
+	if want == (binds.ID{}) || unix.Stat("/proc/"+strconv.Itoa(pid)+"/exe", &st) != nil {
+		return nil
+	}
+	if got := (binds.ID{Dev: uint64(st.Dev), Ino: st.Ino}); got != want {
+		return errors.New("another file than outside was started by the name of this program")
+	}
+	return nil
+}
+
+// sameCommands looks programs up as process pid will: is each the file that it is outside?
+func sameCommands(list []plan.Same, pid int) error {
+	if len(list) == 0 {
 		return nil
 	}
 	root, ok := rootOf(pid)
@@ -51,6 +64,15 @@ func sameCommand(want plan.Found, pid int) error {
 		return nil
 	}
 	defer unix.Close(root)
+	for _, want := range list {
+		if err := sameCommand(want, root); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sameCommand(want plan.Same, root int) error {
 	for _, p := range want.Paths {
 		id, ok, err := executableAt(root, p)
 		switch {

@@ -177,11 +177,10 @@ func (s *supervisor) greet(pid int) *Failure {
 		return &Failure{Step: "pidfd_open", Err: err, Met: true}
 	}
 	_, s.init = processState(pid)
-	if err := sameFiles(s.plan.Mounts, pid); err != nil {
-		return &Failure{Step: "look at what is mounted", Err: err, Met: true}
-	}
-	if err := sameCommand(s.plan.Found, pid); err != nil {
-		return &Failure{Step: "find the command", Err: err, Met: true}
+	for _, err := range []error{sameFiles(s.plan.Mounts, pid), sameProgram(s.plan.Program, pid), sameCommands(s.plan.Same, pid)} {
+		if err != nil {
+			return &Failure{Step: "look at what is inside", Err: err, Met: true, Exchanged: true}
+		}
 	}
 	if s.met != nil {
 		if err := s.met(pid); err != nil {

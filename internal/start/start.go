@@ -408,7 +408,11 @@ func remounted(ms []binds.Mount, target string) bool {
 // explain turns a failed start into its refusal: what failed here is known, what bwrap failed at is found out.
 func explain(bwrap string, pl *plan.Plan, f *launch.Failure) *refusal.Error {
 	if f.Step != "" {
-		return &refusal.Error{What: "cannot make the cage", Object: f.Step, Cause: f.Err.Error() + "; nothing was run", Err: f.Err}
+		e := &refusal.Error{What: "cannot make the cage", Object: f.Step, Cause: f.Err.Error() + "; nothing was run", Err: f.Err}
+		if f.Exchanged {
+			e.Hint = "it was replaced while the cage was made: start again when that is over"
+		}
+		return e
 	}
 	known := probe.Failure{Status: f.Status, Program: f.Met}
 	if f.Signal != 0 {
