@@ -45,6 +45,60 @@ func TestExplainReasons(t *testing.T) {
 	}
 }
 
+// H21, H28: each hop to the interpreter of a uv environment is a line of its own with its reason: the environment, the alias
+// that its python goes through, the distribution that the alias leads to, the tree of an editable install.
+func TestExplainHops(t *testing.T) {
+	s := newSite(t, nil).plant()
+	store := s.home + "/.local/share/uv/python"
+	py := s.python(store + "/cpython-3.99.2-linux")
+	s.python(store + "/cpython-3.99.1-linux")
+	s.link("cpython-3.99.2-linux", store+"/cpython-3.99-linux")
+	alias := store + "/cpython-3.99-linux"
+	v := s.venv(s.root+"/venv", alias, py.version, "home = "+alias+"/bin\nuv = 0.9\n")
+	s.write(s.root+"/src/tree/pyproject.toml", "[project]\n", 0o644)
+	pth := s.write(v+"/lib/python"+py.version+"/site-packages/_tree.pth", s.root+"/src/tree\n", 0o644)
+	look := "import os; print(os.readlink('" + alias + "'), *map(os.path.isdir, ['" + py.dir + "', '" + v + "', '" + s.root + "/src/tree']))"
+	s.write(v+"/bin/app", "#!"+v+"/bin/python\n"+look+"\n", 0o755)
+	s.link(v+"/bin/app", s.home+"/.local/bin/app")
+	const (
+		interpreter = "toolchain/venv: the interpreter of the virtual environment: without it there is none, or silently that of /usr"
+		command     = "toolchain/command: what is run"
+		inPath      = "toolchain/path: PATH names it: were it missing, the next entry's program would run, and nobody would know"
+	)
+	named := "toolchain/path: where a name of " + s.home + "/.local/bin leads"
+	for _, tt := range []struct {
+		e         *site
+		cmd       []string
+		env, base string // why the environment and the interpreter are there
+		more      []string
+	}{
+		{s.path0(v + "/bin"), []string{"python", "-c", look}, inPath, interpreter, nil},
+		{s.setenv("VIRTUAL_ENV=" + v), []string{v + "/bin/python", "-c", look}, "toolchain/python: VIRTUAL_ENV names it", interpreter, nil},
+		{s, []string{v + "/bin/python3", "-c", look}, command, command, nil},
+		{s.path0(s.home + "/.local/bin"), []string{"app"}, named, interpreter, []string{"ro " + s.home + "/.local/bin " + inPath}},
+	} {
+		r := tt.e.selfcage(append([]string{"explain", "--"}, tt.cmd...)...).ok().silent()
+		var lines []string
+		for _, l := range strings.Split(r.out, "\n") {
+			lines = append(lines, strings.Join(strings.Fields(l), " "))
+		}
+		for _, h := range append([]string{
+			"ro " + v + " " + tt.env,
+			"link " + alias + " -> cpython-3.99.2-linux " + tt.base,
+			"ro " + py.dir + " " + tt.base,
+			"ro " + s.root + "/src/tree toolchain/venv: " + pth + " names it: without it another copy is imported, or none",
+		}, tt.more...) {
+			if !slices.Contains(lines, h) {
+				t.Errorf("%q: explain has no line\n%s\n%s", tt.cmd, h, r.out)
+			}
+		}
+		r.hasNot("cpython-3.99.1", homeSecret, s.home+"/.ssh", s.home+"/letters")
+		// What is said is what is there.
+		tt.e.run(append([]string{"--"}, tt.cmd...)...).ok().silent().prints("cpython-3.99.2-linux True True True\n")
+		tt.e.noSecrets()
+	}
+}
+
 // The JSON form is for programs: it parses, also where a path is not UTF-8, and holds no value of a variable.
 func TestExplainJSON(t *testing.T) {
 	s := newSite(t, nil)
@@ -221,7 +275,7 @@ func TestSecrets(t *testing.T) {
 	e.selfcage("doctor").hasNot(secret)
 }
 
-// Case 65, the last part: what names something that is not visible goes, with a line in explain, before the loader
+// Case 65, the last part, hosts.md 22: what names something that is not visible goes, with a line in explain, before the loader
 // complains in every process.
 func TestPreload(t *testing.T) {
 	s := newSite(t, nil)
@@ -235,7 +289,7 @@ func TestPreload(t *testing.T) {
 	s.setenv("DISPLAY=:7").run("--env", "DISPLAY", "--", "sh", "-c", `echo "[$DISPLAY]"`).ok().prints("[:7]\n")
 }
 
-// Notes tell of arguments that mean something else inside; --quiet and SANDBOX_QUIET silence them.
+// hosts.md 2 and 3: notes tell of arguments that mean something else inside; --quiet and SANDBOX_QUIET silence them.
 func TestNotes(t *testing.T) {
 	s := newSite(t, nil)
 	hidden := s.write(s.root+"/elsewhere/data.csv", "1\n", 0o644)

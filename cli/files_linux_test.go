@@ -10,7 +10,7 @@ import (
 	"github.com/selfcage/selfcage/internal/sandtest"
 )
 
-// H18, H19, L14, L17: only what is granted writable is, and what is written there is on the host. The home, other checkouts
+// H18, H19, L14, L17, hosts.md 1: only what is granted writable is, and what is written there is on the host. The home, other checkouts
 // and what lies beside a grant are not there at all.
 func TestOnlyGrants(t *testing.T) {
 	s := newSite(t, nil)
@@ -64,7 +64,7 @@ func TestSys(t *testing.T) {
 	}
 }
 
-// Case 14 (DavHau/nix-portable#75): the home and the checkout are reached through a link. Both spellings lead to the
+// Case 14 (DavHau/nix-portable#75), hosts.md 7: the home and the checkout are reached through a link. Both spellings lead to the
 // same files, the working directory keeps the caller's, and what is written under either lands on the host.
 func TestSymlinkedHome(t *testing.T) {
 	s := newSite(t, nil)
@@ -259,7 +259,7 @@ func TestListRewritten(t *testing.T) {
 	}
 }
 
-// Case 28 (containers/bubblewrap#291): a working directory that is gone, hidden or in a private place never becomes
+// Case 28 (containers/bubblewrap#291), hosts.md 5 and 6: a working directory that is gone, hidden or in a private place never becomes
 // another one silently.
 func TestWorkDir(t *testing.T) {
 	s := newSite(t, nil)

@@ -198,7 +198,7 @@ func TestExecutableUnreadable(t *testing.T) {
 	r.refused("cannot start the program again", "cannot be read", "hint: ")
 }
 
-// What a program inside asks for is compared with the cage: less or the same goes on, more is refused.
+// hosts.md 17: what a program inside asks for is compared with the cage: less or the same goes on, more is refused.
 func TestNested(t *testing.T) {
 	s := newSite(t, nil)
 	s.mkdir("w/sub")
@@ -237,7 +237,7 @@ func TestNested(t *testing.T) {
 	s.run("--network", "none", "--", "selfcage", "run", "--network", "none", "--", "echo", "nested").ok().prints("nested\n")
 }
 
-// Case 30 (anthropic-experimental/sandbox-runtime#213, ray-project/ray#7945): TMPDIR is short inside, whatever it is
+// Case 30 (anthropic-experimental/sandbox-runtime#213, ray-project/ray#7945), hosts.md 23: TMPDIR is short inside, whatever it is
 // outside, since the path of a Unix socket has 108 bytes. H24: it can be written.
 func TestLongTMPDIR(t *testing.T) {
 	s := newSite(t, nil)
@@ -273,7 +273,7 @@ print("ok", v.f_blocks * v.f_frsize >= half * 0.95, os.listdir("/dev/shm"))`).ok
 	s.selfcage("explain").ok().has("/dev/shm (half of the memory)")
 }
 
-// H24, H25, L19: places of its own for HOME and temporary files, HOME not below /home; they end with the cage.
+// H24, H25, L19, hosts.md 22: places of its own for HOME and temporary files, HOME not below /home; they end with the cage.
 func TestPrivatePlaces(t *testing.T) {
 	s := newSite(t, nil)
 	f, err := os.CreateTemp("/tmp", "selfcage-test-")
@@ -363,7 +363,7 @@ func TestResolvConf(t *testing.T) {
 	})
 }
 
-// H32: the network is the host's unless told otherwise; none is a loopback of its own.
+// H32, hosts.md 21: the network is the host's unless told otherwise; none is a loopback of its own.
 func TestNetwork(t *testing.T) {
 	sandtest.Need(t, sandtest.NetNS)
 	s := newSite(t, nil)

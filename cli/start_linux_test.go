@@ -173,7 +173,7 @@ func TestUsualBubblewrapGone(t *testing.T) {
 	s.setenv("SANDBOX_MODE=off").run("--", "echo", "ran").ok().prints("ran\n")
 }
 
-// Case 7 (Gitlawb/zero PR#744): nothing in the environment proves that a process is inside. The environment of a caged
+// Case 7 (Gitlawb/zero PR#744), hosts.md 16: nothing in the environment proves that a process is inside. The environment of a caged
 // process, replayed outside, gives a cage; so do the marker variables by hand. What is inside gets no marker.
 func TestMarkerProvesNothing(t *testing.T) {
 	s := newSite(t, nil)

@@ -133,7 +133,7 @@ func TestToolchainDirenv(t *testing.T) {
 
 // Issue 3, item 5: make's jobserver through a wrapper, by descriptors and by a fifo.
 func TestToolchainMake(t *testing.T) {
-	s := newSite(t, nil)
+	s := newSite(t, nil).plant()
 	s.need("make")
 	s.write("Makefile", "all:\n\t+selfcage run --quiet --write . -- $(MAKE) -f sub.mk\n", 0o644)
 	// The four jobs wait for each other in pairs: with one job at a time the first would wait in vain.
@@ -142,12 +142,13 @@ func TestToolchainMake(t *testing.T) {
 	if r.out != "both\nboth\n" || strings.Contains(r.err, "jobserver") {
 		t.Errorf("%q %q", r.out, r.err)
 	}
+	s.setenv("MAKEFLAGS= -j2 --jobserver-auth=3,4").noSecrets()
 }
 
 // Issue 3, item 5: one rank of several gets what keeps Open MPI from shared memory between cages; everybody else does not, and who
 // said otherwise is obeyed.
 func TestToolchainRanks(t *testing.T) {
-	s := newSite(t, nil)
+	s := newSite(t, nil).plant()
 	show := []string{"--", "sh", "-c", `echo "$OMPI_MCA_btl $PMIX_MCA_gds $OMPI_COMM_WORLD_RANK $OMPI_COMM_WORLD_SIZE $PMIX_RANK"`}
 	rank := s.setenv("OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2", "PMIX_RANK=1")
 	rank.run(show...).ok().silent().prints("^vader hash 1 2 1\n")
@@ -155,6 +156,7 @@ func TestToolchainRanks(t *testing.T) {
 	s.run(show...).ok().prints("    \n")
 	s.setenv("OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=1").run(show...).ok().prints("  0 1 \n")
 	rank.selfcage("explain").ok().has("OMPI_MCA_btl", "toolchain/launcher: one MPI rank of several")
+	rank.noSecrets()
 }
 
 // What lies in a checkout is not the caller's word: no file of it gets letters shown, by whatever tool reads it.
@@ -218,4 +220,5 @@ func TestToolchainNotes(t *testing.T) {
 		t.Errorf("a note about what is visible:\n%s", r.err)
 	}
 	s.selfcage("run", "--read", input, "--", "cat", input).ok().prints("x\n").silent()
+	s.noSecrets("--read", input)
 }

@@ -186,6 +186,8 @@ func TestToolchainGoToolchain(t *testing.T) {
 	s.setenv("GOTOOLCHAIN=go1.99.0").same("--", "go", "version")
 	must(t, os.Remove(down+".ziphash"))
 	e.selfcage("run", "--", "true").ok().says("the toolchain go1.99.0 lacks its entry")
+	e.readOnly(dir, s.home+"/go/pkg/sumdb")
+	e.noSecrets()
 }
 
 // hosts.md 10 and 11: a workspace above the checkout, a replaced module beside it: without them a published version is built, or none.
@@ -217,7 +219,7 @@ func TestToolchainGoWorkspace(t *testing.T) {
 	s.noSecrets()
 }
 
-// hosts.md 12 and 14: a build cache that was granted is the one that go uses, by its own name for it.
+// hosts.md 12: a build cache that was granted is the one that go uses, by its own name for it.
 func TestToolchainGoCache(t *testing.T) {
 	s := goSite(t)
 	cache := s.home + "/.cache/go-build"
@@ -258,4 +260,5 @@ func TestGoToolchainRun(t *testing.T) {
 	s.write("cmd/x/main.go", "package main\n\nimport \"example.com/m\"\n\nfunc main() { println(m.Version()) }\n", 0o644)
 	e := s.setenv("GOCACHE="+cache, "GOFLAGS=-buildvcs=false")
 	e.run("--network", "none", "--write", cache, "--", "go", "run", "./cmd/x").ok().prints("").says("published v1.0.0published v1.0.0\n")
+	e.noSecrets("--write", cache)
 }

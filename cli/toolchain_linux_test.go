@@ -2,7 +2,6 @@ package cli_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,10 +32,10 @@ func (s *site) same(words ...string) string {
 // readOnly makes sure that nothing can be written into directories that a run sees.
 func (s *site) readOnly(dirs ...string) {
 	s.t.Helper()
+	r := s.run(append([]string{"--", "sh", "-c", `for d; do echo lost >"$d/new-file"; done`, "sh"}, dirs...)...)
 	for _, d := range dirs {
-		r := s.run("--", "sh", "-c", `echo lost >"$1/new-file"`, "sh", d)
-		if r.says("Read-only file system"); r.status == 0 || exists(d+"/new-file") {
-			s.t.Errorf("%s can be written: status %d", d, r.status)
+		if r.says(d + "/new-file: Read-only file system"); exists(d + "/new-file") {
+			s.t.Errorf("%s can be written", d)
 		}
 	}
 }
@@ -69,13 +68,10 @@ func (s *site) noSecrets(words ...string) {
 // need skips the test where a program that it needs is not installed.
 func (s *site) need(program string) string {
 	s.t.Helper()
-	for dir := range strings.SplitSeq(cleanPath+":/usr/sbin:/usr/local/go/bin", ":") {
-		if p, err := exec.LookPath(dir + "/" + program); err == nil {
-			return p
-		}
-	}
-	s.t.Skipf("needs %s, which is not installed", program)
-	return ""
+	sandtest.Need(s.t, sandtest.Tool(program))
+	p, err := sandtest.Program(program)
+	must(s.t, err)
+	return p
 }
 
 func (s *site) link(text, p string) string {

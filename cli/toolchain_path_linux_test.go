@@ -89,7 +89,7 @@ func TestToolchainAlternatives(t *testing.T) {
 
 // toolchains.md B10, B11: the JDK reads what Debian keeps in /etc, and would fail or trust nobody without it.
 func TestToolchainJava(t *testing.T) {
-	s := newSite(t, nil)
+	s := newSite(t, nil).plant()
 	s.need("javac")
 	s.write("S.java", `import javax.net.ssl.*;
 public class S {
@@ -112,6 +112,8 @@ public class S {
 	if e.same("--", "java", "-cp", ".", "S") != out || e.same("--", "sh", "-c", `"$JAVA_HOME/bin/java" -cp . S`) != out {
 		t.Error("by JAVA_HOME it is another one")
 	}
+	e.readOnly(home, link)
+	e.noSecrets()
 }
 
 // toolchains.md B15: a farm of stow, folded and not, in a prefix of its own and in ~/.local.
@@ -123,6 +125,10 @@ func TestToolchainStow(t *testing.T) {
 		s.write(prefix+"/stow/tool-1.0/share/stowed/data", "its data\n", 0o644)
 		s.write(prefix+"/stow/other-2/bin/other", "#!/bin/sh\necho other\n", 0o755)
 		s.command(stow, "-d", prefix+"/stow", "-t", prefix, "tool-1.0").ok()
+		if prefix != s.home+"/.local" { // which is not shown as a whole
+			s.write(prefix+"/var/stowed/state", "of the prefix\n", 0o644)
+			s.path0(prefix+"/bin").same("--", "cat", prefix+"/var/stowed/state")
+		}
 		if out := s.path0(prefix+"/bin").same("--", "stowed"); out != "stowed\nits data\n" {
 			t.Errorf("%q", out)
 		}
@@ -217,6 +223,13 @@ func TestToolchainModules(t *testing.T) {
 	if out := s.setenv("LD_LIBRARY_PATH="+view).same("--", "./app"); !strings.HasPrefix(out, "the module's ") {
 		t.Errorf("%q", out)
 	}
+	// The module command itself, elsewhere than in /usr, and a module that no MODULEPATH names any more.
+	s.write(s.root+"/lmod/8.7/init/sh", "module() { echo \"lmod of $MODULESHOME\"; cat \"$_LMFILES_\"; }\n", 0o644)
+	file := s.write(s.root+"/elsewhere/1.0.lua", "-- a module\n", 0o644)
+	lmod := s.setenv("MODULESHOME="+s.root+"/lmod/8.7", "LMOD_PKG="+s.root+"/lmod/8.7", "_LMFILES_="+file)
+	lmod.same("--", "sh", "-c", `. "$MODULESHOME/init/sh"; module`)
+	lmod.readOnly(s.root + "/lmod/8.7")
+	lmod.noSecrets()
 	t.Run("modulecmd", func(t *testing.T) {
 		s := *s
 		s.t = t
@@ -227,9 +240,8 @@ func TestToolchainModules(t *testing.T) {
 		}
 		// As a shell of a user: module load, and then selfcage run in what it left.
 		const load = `. /usr/share/modules/init/bash; module use "$0/modulefiles"; module load gcc/13.1; `
-		out := s.sh(load+`"$@"`, "./app").ok()
-		_ = out
-		for _, cmd := range []string{"./app", "gcc y", `module -t list 2>&1`, `echo "$LOADEDMODULES $_LMFILES_ $MODULEPATH"`, `module avail -t gcc 2>&1`, `module unload gcc; gcc --version | head -1`} {
+		for _, cmd := range []string{"./app", "gcc y", `module -t list 2>&1`, `echo "$LOADEDMODULES $_LMFILES_ $MODULEPATH"`,
+			`module avail -t gcc 2>&1`, `module unload gcc; gcc --version | head -1`, `cat /etc/environment-modules/modulespath`} {
 			line := strings.Replace(load, "$0", s.root, 1)
 			outside := s.sh(line+`bash -c "$1"`, cmd).ok().out
 			inside := s.sh(line+`selfcage run --quiet -- bash -c "$1"`, cmd).ok()

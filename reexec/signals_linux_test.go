@@ -30,7 +30,7 @@ func numbers(sigs []syscall.Signal) (list []string) {
 	return list
 }
 
-// Case 41 a to c: each signal is delivered once, whether it is sent to the supervisor or to the whole group, and the
+// Case 41 a to c, hosts.md 18: each signal is delivered once, whether it is sent to the supervisor or to the whole group, and the
 // program's own status comes back. L35: a signal is a normal end.
 func TestSignalsOnce(t *testing.T) {
 	eachUser(t, func(t *testing.T, u user) {
@@ -333,7 +333,7 @@ func TestChildrenIgnored(t *testing.T) {
 	})
 }
 
-// Case 42: the thread that starts the program may end.
+// Case 42, hosts.md 20: the thread that starts the program may end.
 func TestStartedByThreadThatEnds(t *testing.T) {
 	u := ordinary(t)
 	var hosts []*host

@@ -265,7 +265,7 @@ a b:
 	}
 }
 
-// Case 7: a variable says nothing. The mount does.
+// Case 7, hosts.md 16: a variable says nothing. The mount does.
 func TestMarker(t *testing.T) {
 	eachUser(t, func(t *testing.T, u user) {
 		bare, err := os.Readlink("/proc/self/ns/mnt")
@@ -300,7 +300,7 @@ func TestMarker(t *testing.T) {
 	})
 }
 
-// A start inside goes on in the same cage. It cannot be widened, and off cannot leave it.
+// hosts.md 17: a start inside goes on in the same cage. It cannot be widened, and off cannot leave it.
 func TestNested(t *testing.T) {
 	eachUser(t, func(t *testing.T, u user) {
 		self := hostPath(t)

@@ -24,7 +24,7 @@ func TestExitStatus(t *testing.T) {
 	})
 }
 
-// Case 43: a death by signal is one for the caller too, and leaves no core file of the supervisor's.
+// Case 43, hosts.md 19: a death by signal is one for the caller too, and leaves no core file of the supervisor's.
 func TestDeathBySignal(t *testing.T) {
 	eachUser(t, func(t *testing.T, u user) {
 		for _, sig := range []syscall.Signal{

@@ -309,7 +309,7 @@ func TestTerminalInjection(t *testing.T) {
 	})
 }
 
-// Case 39: a shell inside has job control; suspend stops it, and the shell outside takes it up again.
+// Case 39, hosts.md 25: a shell inside has job control; suspend stops it, and the shell outside takes it up again.
 func TestTerminalShellInside(t *testing.T) {
 	if _, err := os.Stat("/bin/bash"); err != nil {
 		return

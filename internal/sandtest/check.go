@@ -34,6 +34,14 @@ func checkCage() error {
 		"--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp")
 }
 
+func checkNest() error {
+	path, err := bwrapPath()
+	if err != nil {
+		return err
+	}
+	return bwrap("--unshare-user", "--dev-bind", "/", "/", path, "--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc")
+}
+
 func checkNetNS() error { return bwrap("--unshare-user", "--unshare-net", "--ro-bind", "/", "/") }
 
 // bwrap runs bubblewrap with options, and as the command its own --version.
@@ -74,6 +82,10 @@ func checkSudo() error   { return try("sudo", "-n", "true") }
 func checkGo() error {
 	return try("go", "list", "-buildvcs=false", "github.com/selfcage/selfcage/cmd/selfcage")
 }
+
+// checkPerf asks for user space only, as anybody may where kernel.perf_event_paranoid is 2, and for a clock of the
+// kernel's own, as a virtual machine has no counters.
+func checkPerf() error { return try("perf", "stat", "-e", "task-clock:u", "true") }
 
 func checkRoot() error {
 	if os.Getuid() != 0 {

@@ -7,12 +7,15 @@
 //
 // Where it is missing the test is skipped, with the reason. Whoever knows that a machine has it sets
 // SELFCAGE_TEST_REQUIRE to a comma separated list of features, or to "all" for everything but "root" and "ordinary":
-// then a missing one is a failure, so that a test cannot stop running unnoticed.
+// then a missing one is a failure, so that a test cannot stop running unnoticed. A program that was installed for the
+// tests is a feature too, tool:NAME, as in tool:gdb.
 package sandtest
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -41,7 +44,24 @@ const (
 	Git      Feature = "git"
 	Sudo     Feature = "sudo" // sudo works without a password
 	Go       Feature = "go"   // the go command, and the sources of this module around the test
+	Nest     Feature = "nest" // a cage inside of what bubblewrap made
+	Perf     Feature = "perf" // the perf command, and the kernel counts what one's own processes do
 )
+
+const toolPrefix = "tool:"
+
+// Tool is the feature of a program being installed where [Program] finds it.
+func Tool(name string) Feature { return Feature(toolPrefix + name) }
+
+// Program is the path of an installed program. The caller's PATH is not asked: a test is about the system's.
+func Program(name string) (string, error) {
+	for _, dir := range []string{"/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/usr/local/go/bin"} {
+		if p, err := exec.LookPath(dir + "/" + name); err == nil {
+			return p, nil
+		}
+	}
+	return "", errors.New(name + " is not installed")
+}
 
 // checks holds one function a feature: nil, or why the feature is missing.
 var checks = map[Feature]func() error{
@@ -62,6 +82,16 @@ var checks = map[Feature]func() error{
 	Git:      sync.OnceValue(checkGit),
 	Sudo:     sync.OnceValue(checkSudo),
 	Go:       sync.OnceValue(checkGo),
+	Nest:     sync.OnceValue(checkNest),
+	Perf:     sync.OnceValue(checkPerf),
+}
+
+// checkOf is nil where there is no such feature.
+func checkOf(f Feature) func() error {
+	if name, ok := strings.CutPrefix(string(f), toolPrefix); ok && name != "" && !strings.Contains(name, "/") {
+		return func() error { _, err := Program(name); return err }
+	}
+	return checks[f]
 }
 
 const requireVar = "SELFCAGE_TEST_REQUIRE"
@@ -74,8 +104,8 @@ func Need(t testing.TB, features ...Feature) {
 		t.Fatal(err)
 	}
 	for _, f := range features {
-		check, known := checks[f]
-		if !known {
+		check := checkOf(f)
+		if check == nil {
 			t.Fatalf("BUG(sandtest): no feature %q", f)
 		}
 		if err := check(); err != nil {
@@ -94,7 +124,7 @@ func missing(t testing.TB, f Feature, required bool, why error) {
 
 // Have reports whether a feature is there, for a test that does more where it can.
 func Have(f Feature) bool {
-	check := checks[f]
+	check := checkOf(f)
 	return check != nil && check() == nil
 }
 
@@ -110,8 +140,8 @@ func parseRequire(list string) (map[Feature]bool, error) {
 				// A run is the one or the other.
 				required[f] = required[f] || f != Root && f != Ordinary
 			}
-		case checks[f] == nil:
-			return nil, fmt.Errorf("%s: no feature %q; there are all, %s", requireVar, f, strings.Join(featureNames(), ", "))
+		case checkOf(f) == nil:
+			return nil, fmt.Errorf("%s: no feature %q; there are all, %s and tool:NAME", requireVar, f, strings.Join(featureNames(), ", "))
 		default:
 			required[f] = true
 		}

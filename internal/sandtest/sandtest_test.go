@@ -68,6 +68,10 @@ func TestNeed(t *testing.T) {
 		{"all", []Feature{Tmux}, "", "burnt down"},
 		{"tmuxx", []Feature{Git}, "", `no feature "tmuxx"; there are all, bwrap, `},
 		{"", []Feature{"warp"}, "", "BUG(sandtest)"},
+		{"all", []Feature{Tool("no-such")}, "needs tool:no-such: no-such is not installed", ""},
+		{"git,tool:no-such", []Feature{Tool("no-such")}, "", "no-such is not installed"},
+		{"tool:no-such", []Feature{Git, Tool("neither")}, "needs tool:neither: neither is not installed", ""},
+		{"tool:", []Feature{Git}, "", `no feature "tool:"`},
 	} {
 		t.Setenv(requireVar, tt.require)
 		r := record(t, func(t testing.TB) { Need(t, tt.features...) })
