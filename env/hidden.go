@@ -44,6 +44,9 @@ func (s *scrubber) sockets(name, value string) (paths []string, ok bool) {
 	case "SSH_AUTH_SOCK", "GNOME_KEYRING_CONTROL", "NOTIFY_SOCKET", "SWAYSOCK", "I3SOCK", "NVIM", "NVIM_LISTEN_ADDRESS",
 		"VSCODE_IPC_HOOK_CLI", "VSCODE_GIT_IPC_HANDLE", "WEZTERM_UNIX_SOCKET", "ALACRITTY_SOCKET", "CONTAINERD_ADDRESS":
 		return []string{value}, true
+	case "TMUX": // path,pid,session
+		path, _, _ := strings.Cut(value, ",")
+		return []string{path}, true
 	case "GPG_AGENT_INFO": // path:pid:protocol
 		path, _, _ := strings.Cut(value, ":")
 		return []string{path}, true

@@ -41,7 +41,7 @@ func TestKeeps(t *testing.T) {
 		// sessions and terminals
 		"SSH_CLIENT=10.0.0.1 5 22", "SSH_CONNECTION=10.0.0.1 5 10.0.0.2 22", "SSH_TTY=/dev/pts/1", "XDG_SESSION_ID=3",
 		"XDG_SESSION_TYPE=wayland", "DESKTOP_SESSION=gnome", "GDMSESSION=ubuntu", "BYOBU_SESSION=main", "TERM_SESSION_ID=w0t0p0",
-		"XDG_CURRENT_DESKTOP=GNOME", "TMUX=/tmp/tmux-1/default,1,0", "GPG_TTY=/dev/pts/1", "SESSION=work", "INVOCATION_ID=0a1b2c",
+		"XDG_CURRENT_DESKTOP=GNOME", "TMUX=/run/visible.sock,1,0", "GPG_TTY=/dev/pts/1", "SESSION=work", "INVOCATION_ID=0a1b2c",
 		// execution and families: clean mode's business
 		"LD_LIBRARY_PATH=/opt/rocm/lib:/usr/lib", "PYTHONPATH=/src", "GIT_DIR=/src/.git", "GIT_SSH_COMMAND=ssh -v", "GOFLAGS=-mod=mod",
 		"GOAUTH=netrc", "GOPRIVATE=example.com", "NODE_OPTIONS=--max-old-space-size=4096", "GITHUB_OUTPUT=/home/r/out", "GITHUB_SHA=abc",
@@ -167,6 +167,7 @@ func TestDrops(t *testing.T) {
 		{"BASH_FUNC_f%%=() { curl -H ghp_" + a36 + "; }", "value looks like a GitHub token"}, {"SLURM_X=ghp_" + a36, "value looks like a GitHub token"},
 		// names something that is not visible
 		{"SSH_AUTH_SOCK=/tmp/ssh-x/agent.1", "names a socket that is not visible"}, {"GPG_AGENT_INFO=/run/gone:1:1", "names a socket that is not visible"},
+		{"TMUX=/tmp/tmux-1/default,1,0", "names a socket that is not visible"},
 		{"DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/1/bus", "names a socket that is not visible"},
 		{"DBUS_SYSTEM_BUS_ADDRESS=unix:guid=1,path=/a;unix:path=/b;", "names a socket that is not visible"},
 		{"DISPLAY=:0", "names a socket that is not visible"}, {"DISPLAY=:0.1", "names a socket that is not visible"},

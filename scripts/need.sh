@@ -1,6 +1,6 @@
 #!/bin/sh
-# need.sh NAME... installs what is missing of the programs named, and says so. A name is that of a command; bwrap, cc,
-# ps and python3 are translated to the packages that hold them, any other name is that of its package too.
+# need.sh NAME... installs what is missing of the programs named, and says so. A name is that of a command; those that
+# package knows are translated to the packages that hold them, any other name is that of its package too.
 # NEED_DRY_RUN=1 only says what it would do.
 set -eu
 
@@ -9,6 +9,8 @@ have() {
 	case $1 in
 	bwrap) [ -x /usr/bin/bwrap ] || [ -x /run/current-system/sw/bin/bwrap ] ;;
 	cc) compiles ;;
+	time) [ -x /usr/bin/time ] ;; # many shells have a word of that name
+	pytest) pytest -p xdist --version >/dev/null 2>&1 ;;
 	*) command -v "$1" >/dev/null 2>&1 ;;
 	esac
 }
@@ -51,6 +53,20 @@ package() {
 	apt-get:ps | zypper:ps | apk:ps) echo procps ;;
 	*:ps) echo procps-ng ;;
 	pacman:python3) echo python ;;
+	apt-get:perf) echo linux-perf ;;
+	apt-get:gdb) echo gdb-minimal ;; # a sixth of gdb, which brings ICU and Boost for its colours
+	apt-get:vi) echo vim-tiny ;;
+	apt-get:lstopo) echo hwloc-nox ;;
+	*:lstopo) echo hwloc ;;
+	*:inotifywait) echo inotify-tools ;;
+	pacman:pytest) echo python-pytest python-pytest-xdist ;;
+	apk:pytest) echo py3-pytest py3-pytest-xdist ;;
+	*:pytest) echo python3-pytest python3-pytest-xdist ;;
+	*:man) echo man-db ;;
+	apt-get:node) echo nodejs ;;
+	apt-get:javac) echo default-jdk-headless ;;
+	*:modulecmd) echo environment-modules ;;
+	apt-get:mpicc) echo libopenmpi-dev openmpi-bin ;;
 	*) echo "$2" ;;
 	esac
 }

@@ -98,7 +98,10 @@ func (s *supervisor) execute(bwrap string, cmd []string) (f *Failure) {
 	}
 	// bwrap starts with an empty environment: what it is started with can be read in /proc/1/environ inside.
 	var err error
-	if s.bwrap, err = rawclone.Exec(bwrap, cmd, []string{StartVar + "=" + s.marker}, ignore); err != nil {
+	raise := lowerOpenFiles()
+	s.bwrap, err = rawclone.Exec(bwrap, cmd, []string{StartVar + "=" + s.marker}, ignore)
+	raise()
+	if err != nil {
 		return &Failure{Step: "execute " + bwrap, Err: err}
 	}
 	// A signal that the caller has blocked is blocked in the program too, and waits there. Here it must not wait.
@@ -107,6 +110,19 @@ func (s *supervisor) execute(bwrap string, cmd []string) (f *Failure) {
 		return &Failure{Step: "pidfd_open", Err: err}
 	}
 	return nil
+}
+
+// lowerOpenFiles sets the soft limit of open files to what it was when this process was started, and returns what undoes
+// that. The Go runtime raises it for itself (go.dev/issue/46279), remembers what it was, and gives that back only to what
+// its own fork and exec start. An exec that cannot work is the one way to make it do so here. Without it programs inside
+// have another limit than outside: select fails with descriptors from 1024 on, and closing all that may be takes long.
+func lowerOpenFiles() (raise func()) {
+	var raised unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &raised) != nil {
+		return func() {}
+	}
+	_ = syscall.Exec("", nil, nil)
+	return func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &raised) }
 }
 
 // command returns bwrap's command line and the memory files that it reads. The options, and with them the environment,
