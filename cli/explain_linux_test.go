@@ -297,7 +297,7 @@ func TestNotes(t *testing.T) {
 	out := "/tmp/selfcage-test-result-that-is-not-there"
 	args := []string{"--", "sh", "-c", `cat "$1"; echo "$2" "$3" "$4"`, "sh", hidden, "--out=" + out, "in", s.path("in")}
 	r := s.selfcage(append([]string{"run"}, args...)...).ok()
-	r.says(hidden+" names a file that is not visible inside; --read or --write would grant it",
+	r.says(hidden+" names a file that is not visible inside", "; --read or --write would grant it",
 		"--out="+out+" lies in a place that ends with the cage", "cat: "+hidden+": No such file")
 	for _, line := range strings.Split(r.err, "\n") {
 		if strings.HasSuffix(line, " in") || strings.Contains(line, s.path("in")) {

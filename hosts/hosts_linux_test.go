@@ -73,7 +73,8 @@ func choose(t *testing.T, name string) *host {
 
 // where writes a script that tells where a child of the host program is, and what it sees of the home.
 func (s *site) where() string {
-	return s.write("where.sh", "test -e /run/selfcage/plan.json && echo caged || echo bare\ncat "+s.home+"/.ssh/id_test 2>&1 || :\n")
+	return s.write("where.sh", "test -e /run/selfcage/plan.json && echo caged || echo bare\n"+
+		"cat "+s.home+"/.ssh/id_test 2>&1 || :\n")
 }
 
 func wantWhere(t *testing.T, bare, caged string) {
@@ -81,7 +82,8 @@ func wantWhere(t *testing.T, bare, caged string) {
 	if !strings.Contains(bare, "bare\n"+homeSecret+"\n") {
 		t.Errorf("a child of the bare run says\n%s", bare)
 	}
-	if !strings.Contains(caged, "caged\ncat: ") || !strings.Contains(caged, "No such file") || strings.Contains(caged, homeSecret) {
+	if !strings.Contains(caged, "caged\ncat: ") || !strings.Contains(caged, "No such file") ||
+		strings.Contains(caged, homeSecret) {
 		t.Errorf("a child of the caged run says\n%s", caged)
 	}
 }
@@ -263,13 +265,15 @@ func TestGotestsum(t *testing.T) {
 
 	s.same(test("--format=testname")...).is(0).quiet().
 		has("PASS TestPass", "SKIP TestSkip", "DONE 4 tests, 1 skipped in ")
-	s.set("FAIL=1").same(test("--format=pkgname")...).is(1).has("=== FAIL: . TestFail", "as asked", "DONE 4 tests, 1 skipped, 1 failure in ")
+	s.set("FAIL=1").same(test("--format=pkgname")...).is(1).
+		has("=== FAIL: . TestFail", "as asked", "DONE 4 tests, 1 skipped, 1 failure in ")
 	verbose := test("--format=standard-verbose")
 	wantWhere(t, unindent(s.bare(verbose...).out), unindent(s.caged(verbose...).out))
 
 	// A report in a private /tmp is written, and lost.
 	lost := fmt.Sprintf("/tmp/selfcage-hosts-%d.xml", os.Getpid())
-	s.caged(test("--junitfile", lost)...).is(0).has("DONE 4 tests").noted("argument 2 "+lost, "ends with the cage", "GOTESTSUM_SANDBOX_WRITABLE")
+	s.caged(test("--junitfile", lost)...).is(0).has("DONE 4 tests").
+		noted("argument 2 "+lost, "ends with the cage", "GOTESTSUM_SANDBOX_WRITABLE")
 	s.caged(test("--junitfile="+lost)...).is(0).noted("argument 1 --junitfile="+lost, "ends with the cage")
 	if exists(lost) {
 		t.Error("the report was not lost")

@@ -25,11 +25,15 @@ var suites = []struct {
 }{
 	{"gotest.tools/gotestsum", 200, nil},
 	{"mvdan.cc/sh/v3", 18000, differences(noCapabilities, "mvdan.cc/sh/v3/interp ",
-		"", "TestRunnerRun", "TestRunnerRun/#1326", "TestRunnerRun/#1327", "TestRunnerRun/#1328", "TestRunnerRun/#1329", "TestRunnerRun/#1330")},
+		"", "TestRunnerRun", "TestRunnerRun/#1326", "TestRunnerRun/#1327", "TestRunnerRun/#1328", "TestRunnerRun/#1329",
+		"TestRunnerRun/#1330")},
 }
 
 // noCapabilities: these change to a directory whose mode forbids it and want that to fail.
-var noCapabilities = difference{bare: "fail", caged: "pass", root: true, why: "in a cage root has no capabilities, and modes hold for it too"}
+var noCapabilities = difference{
+	bare: "fail", caged: "pass", root: true,
+	why: "in a cage root has no capabilities, and modes hold for it too",
+}
 
 // differences is d for each of the tests of a package; "" is the package itself.
 func differences(d difference, pkg string, tests ...string) (ds []difference) {

@@ -48,6 +48,12 @@ func (b *builder) cache(g Grant, why string, isDir bool) error {
 		b.plan.Create = append(b.plan.Create, Missing{r.Path, isDir, binds.Reason{By: g.By, Why: why}})
 		b.granted(g, r, why)
 		return nil
+	case err == nil && !isDir && len(r.Links) > 0 && r.Links[len(r.Links)-1].Rest == "":
+		return &refusal.Error{What: "cannot grant " + g.By, Object: Quote(g.Path), Cause: "it is a link, to " + Quote(r.Path) + ", and a lock file is none",
+			Hint: "remove the link"}
+	case err == nil && b.leadsOut(r):
+		return &refusal.Error{What: "cannot grant " + g.By, Object: Quote(g.Path), Cause: "a link in the working directory leads out of it, to " + Quote(r.Path),
+			Hint: "name that directory by the tool's own variable, if it is meant"}
 	case err == nil && r.Info.IsDir() != isDir:
 		return &refusal.Error{What: "cannot grant " + g.By, Object: Quote(g.Path), Cause: map[bool]string{
 			true: "it is not a directory", false: "it is a directory"}[isDir], Hint: "move it away, or set the tool's own variable"}
@@ -75,8 +81,27 @@ func (b *builder) future(g Grant) (hostfs.Resolved, error) {
 		return r, &refusal.Error{What: "cannot grant " + g.By, Object: Quote(g.Path), Cause: Quote(at) + " is a link that leads nowhere",
 			Hint: "make what it leads to, or remove it"}
 	}
+	if _, _, uid, ok := hostfs.Identity(r.Info); ok && b.UID == 0 && uid != 0 {
+		return r, &refusal.Error{What: "cannot grant " + g.By, Object: Quote(g.Path), Cause: "it is missing, and would be made as root's in a directory of somebody else's, " + Quote(r.Path),
+			Hint: "make it as its user, or start as that user"}
+	}
 	r.Path = hostfs.Join(r.Path, rest)
+	if b.leadsOut(r) {
+		return r, &refusal.Error{What: "cannot grant " + g.By, Object: Quote(g.Path), Cause: "a link in the working directory leads out of it, to " + Quote(r.Path),
+			Hint: "name that directory by the tool's own variable, if it is meant"}
+	}
 	return r, b.grantablePath(g, r.Path)
+}
+
+// leadsOut says whether a link of the working directory's own leads elsewhere: what a variable names there is not what the
+// tree makes of it.
+func (b *builder) leadsOut(r hostfs.Resolved) bool {
+	for _, l := range r.Links {
+		if b.Dir != "" && b.Dir != "/" && hostfs.Within(l.Path, b.Dir) && !hostfs.Within(r.Path, b.Dir) {
+			return true
+		}
+	}
+	return false
 }
 
 func (m Missing) kind() string {

@@ -62,6 +62,8 @@ func TestCaches(t *testing.T) {
 
 func TestCachesRefused(t *testing.T) {
 	demo := on(t, "debian12", "/usr/local/bin/demo", "/srv/data", "demo")
+	demo.Host.(fstest.MapFS)["srv/data/out"] = &fstest.MapFile{Data: []byte("/home/ada/Downloads"), Mode: fs.ModeSymlink | 0o777}
+	demo.Host.(fstest.MapFS)["srv/data/cargo/.package-cache"] = &fstest.MapFile{Data: []byte("/home/ada/notes.txt"), Mode: fs.ModeSymlink | 0o777}
 	demo.Host.(fstest.MapFS)["srv/dangling"] = &fstest.MapFile{Data: []byte("nowhere"), Mode: fs.ModeSymlink | 0o777}
 	for _, tt := range []struct {
 		name, env, cache string
@@ -77,6 +79,9 @@ func TestCachesRefused(t *testing.T) {
 		{"a file", "GOCACHE=/home/ada/notes.txt", "go", []string{"/home/ada/notes.txt", "not a directory"}},
 		{"below a file", "GOCACHE=/home/ada/notes.txt/x", "go", []string{"not a directory"}},
 		{"through nothing", "GOCACHE=/srv/dangling/x", "go", []string{"/srv/dangling", "leads nowhere"}},
+		{"a link of the tree", "GOCACHE=/srv/data/out/go", "go", []string{"leads out of it", "/home/ada/Downloads"}},
+		{"a link of the tree, which is there", "GOCACHE=/srv/data/out", "go", []string{"leads out of it", "/home/ada/Downloads"}},
+		{"a lock file that is a link", "CARGO_HOME=/srv/data/cargo", "cargo", []string{".package-cache", "a link", "/home/ada/notes.txt"}},
 		{"the kernel's", "GOCACHE=/proc/x", "go", []string{"--cache go"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

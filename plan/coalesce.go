@@ -43,6 +43,11 @@ func (b *builder) allShown(dir string) bool {
 	if _, hidden := b.tooMuch(dir); hidden || ownPlace(dir) || privatePlace(dir) || hostfs.Within(dir, "/dev") {
 		return false
 	}
+	for _, h := range append(b.homes, b.others...) {
+		if hostfs.Within(dir, h) {
+			return false // what appears there later would be shown, and need not be software
+		}
+	}
 	entries := b.host.ReadDir(dir)
 	for _, e := range entries {
 		p := hostfs.Join(dir, e.Name())

@@ -28,7 +28,15 @@ func identity(fi fs.FileInfo) (binds.ID, bool) {
 
 // same notes which file a program is that was found as the last of paths.
 func (b *builder) same(paths []string, r hostfs.Resolved) {
-	if id, ok := identity(r.Info); ok && !hostfs.Within(r.Path, "/proc") {
+	id, ok := identity(r.Info)
+	for _, l := range r.Links {
+		ok = ok && !hostfs.Within(l.Path, "/proc")
+	}
+	for _, p := range append([]string{r.Path}, paths...) {
+		// A process's own: what it leads to depends on who looks.
+		ok = ok && !hostfs.Within(p, "/proc") && !hostfs.Within(p, "/dev")
+	}
+	if ok {
 		b.plan.Same = append(b.plan.Same, Same{paths, id})
 	}
 }

@@ -94,9 +94,13 @@ func (b *builder) runs() error {
 	if !strings.Contains(name, "/") {
 		candidates = candidates[:0]
 		for _, dir := range strings.Split(b.getenv("PATH"), ":") {
-			if strings.HasPrefix(dir, "/") {
-				candidates = append(candidates, strings.TrimRight(dir, "/")+"/"+name)
+			if !strings.HasPrefix(dir, "/") {
+				if b.Dir == "" {
+					continue
+				}
+				dir = hostfs.Abs(dir, b.Dir) // an empty entry is the working directory
 			}
+			candidates = append(candidates, strings.TrimRight(dir, "/")+"/"+name)
 		}
 	}
 	for i, p := range candidates {

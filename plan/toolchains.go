@@ -33,8 +33,12 @@ func (b *builder) toolchains() error {
 		b.note(n)
 	}
 	for _, c := range found.Cold {
+		also := ""
+		if c.Name == "go" {
+			also = ", and " + b.setting("--cache", "CACHE") + "=gomod modules that are downloaded"
+		}
 		b.note("not visible inside, and nothing new is kept: " + c.Why + " in " + Quote(c.Dirs[0]) + "; " +
-			b.setting("--cache", "CACHE") + "=" + c.Name + " would grant it")
+			b.setting("--cache", "CACHE") + "=" + c.Name + " would grant it" + also)
 	}
 	return nil
 }
@@ -63,13 +67,13 @@ func (b *builder) need(n toolchain.Need) {
 	}
 	for _, secret := range []string{"/.git/config", "/.env", "/.netrc", "/.npmrc"} {
 		// A source tree next door that a file of this one names: its code is needed, what it logs in with is not.
-		if n.Root != b.checkoutRoot && b.host.Exists(n.Root+secret) && !hostfs.Within(b.Dir, n.Root) {
+		if n.Root != b.checkoutRoot && !b.host.Unlisted(n.Root+secret) && b.host.Exists(n.Root+secret) && !hostfs.Within(b.Dir, n.Root) {
 			n.Hide = append(n.Hide, n.Root+secret)
 		}
 	}
 	for _, h := range n.Hide {
 		// Also where an operator's grant shows the root: what it may show is another question than what a tool needs.
-		b.add(binds.Mount{Kind: binds.Sealed, Target: h, Data: []byte{}, Perm: 0o400, Reason: binds.Reason{By: n.By, Why: "empty: it holds credentials"}})
+		b.add(binds.Mount{Kind: binds.Sealed, Target: h, Data: []byte{}, Perm: 0o400, Reason: binds.Reason{By: n.By, Why: "empty: it may hold credentials"}})
 	}
 }
 
@@ -77,17 +81,19 @@ func (b *builder) need(n toolchain.Need) {
 // but it was not the operator who named it.
 var treeSources = [...]string{"toolchain/python", "toolchain/go", "toolchain/cargo-path", "toolchain/node_modules", "toolchain/git"}
 
-// nextDoor is the note for another checkout that is shown only because a file of this one names it.
+// nextDoor is the note for another source tree that is shown only because a file of this one names it.
 func (b *builder) nextDoor(n toolchain.Need) string {
-	if b.bound(n.Root) || n.Root == "" || !b.host.Exists(n.Root+"/.git") {
+	if b.bound(n.Root) || n.Root == "" {
 		return ""
 	}
+	tree := n.Tree
 	for _, s := range treeSources {
-		if n.By == s {
-			return "another checkout is visible read-only, since this one needs it: " + Quote(n.Root) + " (" + n.By + ": " + n.Why + ")"
-		}
+		tree = tree || n.By == s && b.host.Exists(n.Root+"/.git")
 	}
-	return ""
+	if !tree {
+		return ""
+	}
+	return "another source tree is visible read-only, since this one needs it: " + Quote(n.Root) + " (" + n.By + ": " + n.Why + ")"
 }
 
 // missingLinks makes those links that are not there yet.

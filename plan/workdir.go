@@ -101,6 +101,12 @@ func (b *builder) checkout(dir string) {
 		if !b.bound(r.Path) {
 			b.add(binds.Mount{Kind: binds.ReadOnly, Source: r.Path, Target: r.Path, Reason: why})
 		}
+		if at, _ := binds.Cover(b.plan.Mounts, dir); at.Kind == binds.ReadWrite {
+			if m, ok := binds.Cover(b.plan.Mounts, r.Path); ok && m.Kind == binds.ReadOnly {
+				_, write := b.remedy()
+				b.note("git cannot write here: this worktree's git directory is read-only; " + write + " " + Quote(r.Path) + " would grant it")
+			}
+		}
 	}
 }
 
@@ -155,6 +161,13 @@ func (b *builder) credentials() *policy.Roots {
 			}
 		}
 		b.private = policy.NewRoots(b.homes, func(p string) (string, bool) {
+			for _, h := range b.homes {
+				if rest, ok := strings.CutPrefix(p, h+"/"); ok {
+					if top, _, _ := strings.Cut(rest, "/"); b.host.Unlisted(h + "/" + top) {
+						return "", false
+					}
+				}
+			}
 			r, err := b.host.Walk(p)
 			return r.Path, err == nil
 		})

@@ -66,7 +66,7 @@ var table = [...]setting{
 		help:   "write the report to FILE as JSON, - for standard error",
 		scalar: func(s *Settings) *Entry { return &s.Report }},
 	{suffix: "QUIET", flag: "quiet",
-		help:   "1: no start notes; 0: start notes",
+		help:   "no start notes: 1 in the variable, 0 for notes, and --quiet=0",
 		scalar: func(s *Settings) *Entry { return &s.Quiet }, check: checkQuiet},
 }
 

@@ -61,8 +61,15 @@ func CacheNamed(h Host, by, name string) (Cache, error) {
 		f := newFinder(h)
 		f.by = by + " " + name
 		p := f.cachePath(c.name, c.variable, c.base, c.rel)
+		if strings.HasPrefix(p, "/") {
+			p = f.resolve(p, "/")
+		}
 		if !usable(p) {
-			return Cache{}, &refusal.Error{What: "cannot grant " + f.by, Cause: "there is no HOME, or the tool's own variable is not an absolute path",
+			cause := "there is no HOME"
+			if p != "" {
+				cause = strconv.Quote(p) + ", where the tool would keep it, is not an absolute path that can be followed"
+			}
+			return Cache{}, &refusal.Error{What: "cannot grant " + f.by, Cause: cause,
 				Hint: "set " + or(c.variable, "CARGO_HOME") + " to an absolute path"}
 		}
 		out := Cache{Name: name, Dirs: []string{clean(p)}, Why: c.why}
@@ -74,7 +81,7 @@ func CacheNamed(h Host, by, name string) (Cache, error) {
 		return out, nil
 	}
 	return Cache{}, &refusal.Error{What: "cannot grant " + by, Object: strconv.Quote(name), Cause: "there is no cache of that name",
-		Hint: "known are " + strings.Join(names, ", ") + "; --write grants any other directory"}
+		Hint: oneName(name) + "known are " + strings.Join(names, ", ") + "; --write grants any other directory"}
 }
 
 // besideCache adds what two tools keep beside the directory that their cache is named after.
@@ -94,6 +101,14 @@ func (f *finder) besideCache(c *Cache) {
 	}
 }
 
+// oneName is for who wrote several names where one is asked for.
+func oneName(name string) string {
+	if strings.Contains(name, ",") {
+		return "a flag takes one name and can be repeated; "
+	}
+	return ""
+}
+
 func or(s, otherwise string) string {
 	if s == "" {
 		return otherwise
@@ -104,7 +119,7 @@ func or(s, otherwise string) string {
 // cold returns what the tool called command keeps outside and would not find inside, nil where that does no harm: cargo
 // and go say so themselves when they cannot download.
 func (f *finder) cold(command string) {
-	name := command[strings.LastIndexByte(command, '/')+1:]
+	name := base(command)
 	switch name {
 	case "pip3":
 		name = "pip"
@@ -136,6 +151,9 @@ func (f *finder) cachePath(name, variable, base, rel string) string {
 	if v := f.env[variable]; v != "" && variable != "" {
 		return v
 	}
+	if p := f.cacheSetting(name); p != "" {
+		return p
+	}
 	switch name {
 	case "go":
 		return f.goCache()
@@ -156,4 +174,54 @@ func (f *finder) cachePath(name, variable, base, rel string) string {
 		return f.data(rel)
 	}
 	return f.inHome(rel)
+}
+
+// cacheSettings are the files in which users tell tools to keep their caches elsewhere.
+var cacheSettings = [...]struct{ name, file, key string }{
+	{"pip", ".config/pip/pip.conf", "cache-dir"}, {"pip", ".pip/pip.conf", "cache-dir"}, {"pip", "/etc/pip.conf", "cache-dir"},
+	{"npm", ".npmrc", "cache"},
+	{"ccache", ".config/ccache/ccache.conf", "cache_dir"}, {"ccache", ".ccache/ccache.conf", "cache_dir"},
+	{"uv", ".config/uv/uv.toml", "cache-dir"},
+	{"poetry", ".config/pypoetry/config.toml", "cache-dir"},
+}
+
+// cacheSetting is where a tool's settings, or another variable than the usual one, say that its cache is.
+func (f *finder) cacheSetting(name string) string {
+	switch name {
+	case "npm": // which takes its variables in any case
+		for n, v := range f.env {
+			if strings.EqualFold(n, "npm_config_cache") && v != "" {
+				return v
+			}
+		}
+	case "huggingface":
+		if v := f.env["HUGGINGFACE_HUB_CACHE"]; v != "" {
+			return v
+		}
+		if v := f.env["HF_HOME"]; v != "" {
+			return v + "/hub"
+		}
+	}
+	for _, s := range cacheSettings {
+		if s.name != name {
+			continue
+		}
+		p := s.file
+		if rest, ok := strings.CutPrefix(p, ".config/"); ok {
+			p = f.config(rest)
+		} else if !strings.HasPrefix(p, "/") {
+			p = f.inHome(p)
+		}
+		text, _ := f.small(p)
+		v := setting(text, s.key)
+		for _, home := range [...]string{"~/", "${HOME}/", "$HOME/"} {
+			if rest, ok := strings.CutPrefix(v, home); ok {
+				v = f.inHome(rest)
+			}
+		}
+		if strings.HasPrefix(v, "/") {
+			return v
+		}
+	}
+	return ""
 }

@@ -31,6 +31,7 @@ type Need struct {
 	// Home is a place below the cage's HOME, such as ".local/share/direnv/allow", where Root is needed as well, for
 	// tools that look in HOME and know no variable. Mostly empty.
 	Home    string
+	Tree    bool   // a source tree that a file of another one names, which its user need not know
 	By, Why string // "toolchain/uv", and what breaks or is silently different without it
 }
 
@@ -64,6 +65,9 @@ type Found struct {
 // program opens with dlopen by a path of its own, or what PATH has in it only after the program changed it.
 func Find(h Host, commands ...string) Found {
 	f := newFinder(h)
+	for _, c := range commands {
+		f.commands[base(c)] = true
+	}
 	for _, s := range sources {
 		f.by = "toolchain/" + s.name
 		s.find(f)
@@ -129,6 +133,7 @@ type finder struct {
 	judged    map[string]string // Secret's answers, "" for no
 	texts     map[string]string // content of small files
 	sites     []site            // of environments, to be looked into at the end
+	commands  map[string]bool   // names of what is run
 	starting  bool              // what is found now belongs to a command
 	links     int               // how many links in directories may still be followed
 	heads     int               // how many scripts may still be looked into
@@ -148,7 +153,7 @@ func newFinder(h Host) *finder {
 	f := &finder{
 		Host: h, links: maxDirLinks, heads: maxHeads,
 		env: make(map[string]string, len(h.Env)), hops: make(map[string]bool, 32), done: make(map[string]bool, 64),
-		inspected: make(map[string]bool, 16), run: make(map[string]bool, 8), judged: make(map[string]string, 32),
+		inspected: make(map[string]bool, 16), run: make(map[string]bool, 8), commands: make(map[string]bool, 4), judged: make(map[string]string, 32),
 		texts: make(map[string]string, 32),
 	}
 	for _, kv := range h.Env {
@@ -222,6 +227,16 @@ func (f *finder) dataDir(variable, def, why string) (dir string, ok bool) {
 		f.pin(variable, dir, why)
 	}
 	return dir, ok
+}
+
+// sourceTree is tree for what a file of the source tree, or of an environment in it, names.
+func (f *finder) sourceTree(p, why string) (hostfs.Resolved, bool) {
+	before := len(f.out.Needs)
+	r, ok := f.tree(p, why)
+	for i := before; i < len(f.out.Needs); i++ {
+		f.out.Needs[i].Tree = true
+	}
+	return r, ok
 }
 
 // How much of the surroundings of a path is needed.

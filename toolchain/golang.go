@@ -70,6 +70,8 @@ func (f *finder) golang() {
 		f.tree(root, "GOROOT names it")
 	}
 	f.goSettings()
+	f.out.Files = append(f.out.Files, File{Name: ".config/go/telemetry/mode", Data: []byte("off\n"), By: f.by,
+		Why: "what go counts would end with the cage, and the process that it starts for it outlives go"})
 	if mod := f.goModCache(); mod != "" {
 		const why = "modules and toolchains that were downloaded"
 		if _, ok := f.tree(mod, why); ok {
@@ -192,7 +194,7 @@ func (f *finder) module(p, dir, by string) (string, bool) {
 	if !f.exists(p, "go.mod") {
 		return "", false
 	}
-	_, ok := f.tree(p, by+" names it: without it a published version is built, or none")
+	_, ok := f.sourceTree(p, by+" names it: without it a published version is built, or none")
 	return p, ok
 }
 

@@ -2,6 +2,7 @@ package toolchain
 
 import (
 	"io/fs"
+	"strconv"
 	"strings"
 
 	"github.com/selfcage/selfcage/internal/hostfs"
@@ -61,38 +62,56 @@ func (f *finder) toolDir(variable, def string) string {
 	return ""
 }
 
-// npmConfig carries what ~/.npmrc says about places; the file itself holds tokens. Another registry or prefix than outside
-// would mean other packages, and no message.
+// npmConfig carries npm's settings by a copy without tokens: without ignore-scripts scripts run, and with another registry
+// other packages come, and no message says so.
 func (f *finder) npmConfig() {
 	if _, ok := f.which("npm"); !ok {
 		return
 	}
-	p := f.env["NPM_CONFIG_USERCONFIG"]
-	if p == "" {
-		if p = f.env["npm_config_userconfig"]; p == "" {
-			p = f.inHome(".npmrc")
+	for _, name := range [...]string{"NPM_CONFIG_USERCONFIG", "npm_config_userconfig"} {
+		if p := f.env[name]; p != "" {
+			if text, ok := f.small(p); ok && !holdsSecret(text) {
+				f.tree(p, name+" names it: npm's settings")
+			} else if ok && !f.there(p) {
+				f.note(p + " is not visible inside, though " + name + " names it: it looks as if it held a secret")
+			}
+			return
 		}
 	}
+	f.settingsFile(f.inHome(".npmrc"), ".npmrc", "npm's settings, without tokens", "prefix", "cafile", "globalconfig")
+}
+
+// settingsFile makes a copy of a file of settings below the cage's HOME, without the lines that look like secrets. Paths
+// keep their meaning; those that are the value of one of keys are shown.
+func (f *finder) settingsFile(p, name, why string, keys ...string) {
 	text, ok := f.small(p)
-	if !ok {
+	if !ok || text == "" {
 		return
 	}
-	for _, key := range [...]string{"prefix", "registry", "cafile"} {
-		v := setting(text, key)
-		if v == "" || holdsSecret(v) || f.env["NPM_CONFIG_"+strings.ToUpper(key)] != "" {
+	var b strings.Builder
+	left := 0
+	for line := range strings.Lines(text) {
+		if holdsSecret(line) {
+			left++
 			continue
 		}
-		v = strings.ReplaceAll(v, "${HOME}", f.home)
-		if rest, ok := strings.CutPrefix(v, "~/"); ok {
-			v = f.inHome(rest)
+		key, value, ok := strings.Cut(line, "=")
+		if home := strings.TrimSpace(value); ok && strings.HasPrefix(home, "~/") {
+			line = key + "=" + f.inHome(home[2:]) + "\n"
 		}
-		if key != "registry" {
-			if _, ok := f.tree(v, "npm's "+key); !ok {
-				continue
+		line = strings.ReplaceAll(line, "${HOME}", f.home)
+		for _, k := range keys {
+			if v := setting(line, k); strings.HasPrefix(v, "/") {
+				f.tree(v, k+" of "+p)
 			}
 		}
-		f.pin("npm_config_"+key, v, "~/.npmrc says so, which is not visible since it may hold tokens")
+		b.WriteString(line)
 	}
+	if left > 0 && (f.commands["pip"] || f.commands["pip3"] || f.commands["python"] || f.commands["python3"]) {
+		// An index with a password is another index without it; npm's tokens are lines of their own.
+		f.note(p + " is copied without the lines that hold credentials: " + strconv.Itoa(left))
+	}
+	f.out.Files = append(f.out.Files, File{Name: name, Data: []byte(b.String()), By: f.by, Why: why})
 }
 
 // nodeModules shows the packages that node_modules leads to outside of what is visible: npm link, workspaces, pnpm's
@@ -104,6 +123,10 @@ func (f *finder) nodeModules() {
 		if err != nil || d == "/" {
 			continue
 		}
+		if r, err := f.walk(p); err != nil || !r.Info.IsDir() || len(r.Links) > 0 && !f.shown(r.Path) && !f.modulesDir(r.Path) {
+			f.note(p + " leads to something else than a directory of packages, which is not shown for it")
+			continue
+		}
 		if !fi.IsDir() || !f.shown(p) {
 			f.tree(p, "Node looks for packages there")
 		}
@@ -111,6 +134,20 @@ func (f *finder) nodeModules() {
 			f.moduleLinks(real, list)
 		}
 	}
+}
+
+// modulesDir says whether dir is a directory of packages: the link that leads to it is a part of a tree that the cage may be
+// there to hold back, and a directory of letters is not shown for its name.
+func (f *finder) modulesDir(dir string) bool {
+	if base(dir) == "node_modules" {
+		return true
+	}
+	for i, e := range f.readDir(dir) {
+		if i < 50 && e.IsDir() && f.exists(hostfs.Join(dir, e.Name()), "package.json") {
+			return true
+		}
+	}
+	return false
 }
 
 // moduleLinks shows the packages that are links to a place elsewhere.
@@ -148,5 +185,5 @@ func (f *finder) linkedPackage(p, root string) {
 	if before, _, ok := strings.Cut(r.Path, "/links/"); ok && strings.Contains(before, "/store") {
 		f.tree(before+"/links", why)
 	}
-	f.tree(p, why)
+	f.sourceTree(p, why)
 }

@@ -16,7 +16,8 @@ import (
 )
 
 func TestCacheNamed(t *testing.T) {
-	fsys := fstest.MapFS{"home/u/.config/go/env": {Data: []byte("GOCACHE=/big/go-build\n")}, "home/u/.ccache/x": {}}
+	fsys := fstest.MapFS{"home/u/.config/go/env": {Data: []byte("GOCACHE=/big/go-build\n")}, "home/u/.ccache/x": {},
+		"home/u/.config/pypoetry/config.toml": {Data: []byte("cache-dir = \"~/po\"\n")}, "x/z": {}}
 	for _, tt := range []struct {
 		name string
 		env  string
@@ -35,6 +36,11 @@ func TestCacheNamed(t *testing.T) {
 		{"npm", "", "/home/u/.npm", "npm_config_cache"},
 		{"uv", "UV_CACHE_DIR=/uv", "/uv", ""},
 		{"mage", "", "/home/u/.magefile", "MAGEFILE_CACHE"},
+		{"huggingface", "HF_HOME=/hf", "/hf/hub", "HF_HUB_CACHE"},
+		{"huggingface", "HUGGINGFACE_HUB_CACHE=/hf", "/hf", "HF_HUB_CACHE"},
+		{"npm", "NPM_CONFIG_CACHE=/n", "/n", "npm_config_cache"},
+		{"go", "GOCACHE=/x/../y", "/y", ""},
+		{"poetry", "", "/home/u/po", "POETRY_CACHE_DIR"}, // by its settings
 		{"huggingface", "", "/home/u/.cache/huggingface/hub", "HF_HUB_CACHE"},
 	} {
 		h := Host{View: hostfs.New(fsys), FS: fsys, Env: []string{"HOME=/home/u", tt.env}}
@@ -168,7 +174,7 @@ func TestLoaderCache(t *testing.T) {
 func TestHoldsSecret(t *testing.T) {
 	for text, want := range map[string]bool{
 		"a = 1": false, "proxy=https://u:p@h/": true, "https://h/a:b@c": false, "https://user@h/": false, "x Token": true,
-		"git+ssh://git@h:22/x": false, "- https://conda.anaconda.org/t/tk-1/main": true, "- https://conda.anaconda.org/main": false, "//r/:_authToken=1": true,
+		"git+ssh://git@h:22/x": false, "https://tok_abc@h/": true, "https://0123456789abcdef@h": true, "- https://conda.anaconda.org/t/tk-1/main": true, "- https://conda.anaconda.org/main": false, "//r/:_authToken=1": true,
 	} {
 		if got := holdsSecret(text); got != want {
 			t.Errorf("%q: %v", text, got)

@@ -78,11 +78,23 @@ func (f *finder) venv(root, cfg string) {
 // hasPython says whether directory dir holds an interpreter.
 func (f *finder) hasPython(dir string) bool {
 	for _, e := range f.readDir(dir) {
-		if strings.HasPrefix(e.Name(), "python") || strings.HasPrefix(e.Name(), "pypy") {
+		if !pythonName(e.Name()) {
+			continue
+		}
+		if r, err := f.walk(hostfs.Join(dir, e.Name())); err == nil && r.Info.Mode().IsRegular() && r.Info.Mode().Perm()&0o111 != 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// pythonName says whether an interpreter is called that: python, python3.13t, pypy3.
+func pythonName(s string) bool {
+	rest, ok := strings.CutPrefix(s, "python")
+	if !ok {
+		rest, ok = strings.CutPrefix(s, "pypy")
+	}
+	return ok && strings.Trim(rest, "0123456789.") == "" || ok && strings.Trim(rest, "0123456789.") == "t"
 }
 
 // site is a library directory with packages in it, of the environment at root.
@@ -151,7 +163,9 @@ func (f *finder) pth(dir string, list []fs.DirEntry, root string) {
 		p := hostfs.Join(dir, name)
 		switch {
 		case isLink(e):
-			f.followOut(p, root, "a package of "+dir)
+			if r, err := f.walk(p); err == nil && (!r.Info.IsDir() || f.shown(r.Path) || f.pythonCode(r.Path) || f.libraryDir(r.Path)) {
+				f.followOut(p, root, "a package of "+dir)
+			}
 		case strings.HasSuffix(name, ".pth"), strings.HasSuffix(name, ".egg-link"):
 			text, _ := f.small(p)
 			for _, l := range lines(text) {
@@ -191,12 +205,12 @@ func (f *finder) source(p, root, by string) {
 	}
 	if !r.Info.IsDir() { // module.py of a single-file project
 		if strings.HasSuffix(r.Path, ".py") {
-			f.tree(p, by+" names it: without it another copy is imported, or none")
+			f.sourceTree(p, by+" names it: without it another copy is imported, or none")
 		}
 		return
 	}
 	if f.shown(r.Path) || f.pythonCode(r.Path) {
-		f.tree(p, by+" names it: without it another copy is imported, or none")
+		f.sourceTree(p, by+" names it: without it another copy is imported, or none")
 	}
 }
 
@@ -243,8 +257,33 @@ func (f *finder) cacheOf(p string) {
 	f.tree(hostfs.Join(before, name), "packages of the environment are links into uv's cache")
 }
 
+// pipConfig carries pip's settings by a copy without credentials: another index has other packages.
+func (f *finder) pipConfig() {
+	if _, ok := f.which("python3"); !ok {
+		if _, ok := f.which("pip"); !ok {
+			return
+		}
+	}
+	if text, ok := f.small("/etc/pip.conf"); ok && !holdsSecret(text) {
+		f.tree("/etc/pip.conf", "pip's settings for all users")
+	}
+	if p := f.env["PIP_CONFIG_FILE"]; p != "" {
+		if text, ok := f.small(p); ok && !holdsSecret(text) {
+			f.tree(p, "PIP_CONFIG_FILE names it")
+		}
+		return
+	}
+	for _, p := range [...]string{f.config("pip/pip.conf"), f.inHome(".pip/pip.conf")} {
+		if f.is(p) {
+			f.settingsFile(p, ".config/pip/pip.conf", "pip's settings, without credentials", "cert", "client-cert")
+			return
+		}
+	}
+}
+
 // python is what every Python looks at: PYTHONPATH, the environment that is active, and packages of the user's own.
 func (f *finder) python() {
+	f.pipConfig()
 	for p := range strings.SplitSeq(f.env["PYTHONPATH"], ":") {
 		f.tree(p, "PYTHONPATH names it: without it another copy is imported, or none")
 	}

@@ -14,7 +14,7 @@ const maxSmall = 1 << 16
 func (f *finder) small(p string) (string, bool) { return f.upTo(p, maxSmall) }
 
 func (f *finder) upTo(p string, limit int64) (string, bool) {
-	if p == "" {
+	if p == "" || f.View.Unlisted(p) {
 		return "", false
 	}
 	r, err := f.walk(p)
@@ -39,6 +39,9 @@ func (f *finder) walk(p string) (hostfs.Resolved, error) { return f.View.Walk(p)
 
 // is says whether p leads to a file.
 func (f *finder) is(p string) bool {
+	if f.View.Unlisted(p) {
+		return false
+	}
 	_, err := f.walk(p)
 	return err == nil
 }

@@ -211,7 +211,7 @@ func (f *finder) broad(p string) string {
 
 // credentialFiles are those that tools put into the directory they are installed in.
 var credentialFiles = [...]string{"credentials", "credentials.toml", ".netrc", ".npmrc", ".pypirc", ".git-credentials",
-	"etc/npmrc", "pip.conf", "etc/pip.conf", ".condarc"}
+	"etc/npmrc", "pip.conf", "etc/pip.conf", ".condarc", "condarc"}
 
 // hide returns the files below root that hold credentials.
 func (f *finder) hide(root string) (files []string) {
@@ -219,7 +219,13 @@ func (f *finder) hide(root string) (files []string) {
 	if err != nil || !fi.IsDir() || hostfs.Within(root, "/nix/store") || hostfs.Within(root, "/gnu/store") {
 		return nil
 	}
-	for _, name := range credentialFiles {
+	names := credentialFiles[:]
+	if f.has(root, "condarc.d") {
+		for _, e := range f.readDir(root + "/condarc.d") {
+			names = append(names[:len(names):len(names)], "condarc.d/"+e.Name())
+		}
+	}
+	for _, name := range names {
 		if top, _, _ := strings.Cut(name, "/"); !f.has(root, top) {
 			continue
 		}
@@ -227,8 +233,9 @@ func (f *finder) hide(root string) (files []string) {
 		if err != nil || !r.Info.Mode().IsRegular() || !hostfs.Within(r.Path, root) {
 			continue
 		}
-		switch name {
-		case "etc/npmrc", "pip.conf", "etc/pip.conf", ".condarc", ".npmrc": // ordinary settings, mostly
+		switch {
+		case strings.HasPrefix(name, "condarc"), name == "etc/npmrc", name == "pip.conf", name == "etc/pip.conf", name == ".condarc", name == ".npmrc":
+			// Ordinary settings, mostly.
 			if data, ok := f.small(r.Path); ok && !holdsSecret(data) {
 				continue
 			}
@@ -253,9 +260,10 @@ func (f *finder) coverEach(dir string) {
 	real, list := f.entries(dir)
 	for _, e := range list {
 		p := hostfs.Join(real, e.Name())
-		for _, name := range [...]string{"pip.conf", ".condarc"} { // looked for first: there may be a hundred environments
+		for _, name := range [...]string{"pip.conf", ".condarc", "condarc", "condarc.d", ".netrc"} { // looked for first: there may be a hundred environments
 			if e.IsDir() && f.exists(p, name) {
 				f.cover(p)
+				break
 			}
 		}
 	}
@@ -273,10 +281,15 @@ func holdsSecret(text string) bool {
 	return channel || userInfo(text)
 }
 
-// userInfo says whether text holds a URL with a user and a password in it.
+// plainName says whether s is a name rather than a token: a short word of letters.
+func plainName(s string) bool {
+	return len(s) < 20 && strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz.-") == ""
+}
+
+// userInfo says whether text holds a URL with a password in it, or, over HTTP, with a token in the place of a name.
 func userInfo(text string) bool {
 	for {
-		_, rest, ok := strings.Cut(text, "://")
+		before, rest, ok := strings.Cut(text, "://")
 		if !ok {
 			return false
 		}
@@ -284,7 +297,8 @@ func userInfo(text string) bool {
 		if end < 0 {
 			end = len(rest)
 		}
-		if at := strings.LastIndexByte(rest[:end], '@'); at >= 0 && strings.Contains(rest[:at], ":") {
+		web := strings.HasSuffix(before, "http") || strings.HasSuffix(before, "https")
+		if at := strings.LastIndexByte(rest[:end], '@'); at >= 0 && (web && !plainName(rest[:at]) || strings.Contains(rest[:at], ":")) {
 			return true
 		}
 		text = rest
@@ -426,15 +440,27 @@ func (f *finder) farmLink(p, farm, why string) {
 	}
 }
 
-// storeNames are directories of which every entry is an installation: showing a sibling shows no more than software.
-var storeNames = [...]string{"venvs", "tools", "versions", "installs", "toolchains", "node-versions", "candidates", "python", "envs", "virtualenvs"}
+// stores are directories in which a tool keeps one installation in each directory: a sibling shows no more than software.
+// Others, whatever they are called, may hold anything.
+var stores = [...]string{"/uv/tools", "/uv/python", "/pipx/venvs", "/fnm/node-versions", "/.nvm/versions/node", "/.pyenv/versions",
+	"/.rustup/toolchains", "/pypoetry/virtualenvs", "/share/virtualenvs", "/.virtualenvs"}
+
+func isStore(dir string) bool {
+	for _, s := range stores {
+		if strings.HasSuffix(dir, s) {
+			return true
+		}
+	}
+	above := hostfs.Parent(dir) // installs/node/22.1.0
+	return strings.HasSuffix(above, "/mise/installs") || strings.HasSuffix(above, "/.asdf/installs") || strings.HasSuffix(above, "/.sdkman/candidates")
+}
 
 // joinStores replaces three roots or more of one store by the store itself: each mount costs time at every start.
 func (f *finder) joinStores() {
 	for i := range f.out.Needs {
 		root := f.out.Needs[i].Root
 		parent := hostfs.Parent(root)
-		if root == "" || f.out.Needs[i].Home != "" || !contains(storeNames[:], parent[strings.LastIndexByte(parent, '/')+1:]) {
+		if root == "" || f.out.Needs[i].Home != "" || !isStore(parent) {
 			continue
 		}
 		n := 0
@@ -447,6 +473,7 @@ func (f *finder) joinStores() {
 			continue
 		}
 		f.out.Needs[i].Root = parent
+		f.out.Needs[i].Why += " (with its neighbours in " + parent + ")"
 		f.roots = append(f.roots, parent)
 		f.coverEach(parent)
 	}

@@ -101,7 +101,7 @@ func (f *finder) cargoDeps(dir string, depth int) {
 			}
 			p := clean(hostfs.Abs(unquote(strings.TrimSpace(value)), dir))
 			if f.exists(p, "Cargo.toml") {
-				if _, ok := f.tree(p, dir+"/Cargo.toml names it: without it the crate cannot be built"); ok {
+				if _, ok := f.sourceTree(p, dir+"/Cargo.toml names it: without it the crate cannot be built"); ok {
 					f.cargoDeps(p, depth+1)
 				}
 			}

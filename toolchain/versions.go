@@ -111,14 +111,14 @@ func (f *finder) jdk(root string) {
 // ccache starts empty below another HOME, and nothing says so. A directory that cannot be written makes it fail, so the
 // earlier results are not shown unless they were granted; its settings are.
 func (f *finder) ccache() {
-	used := f.launches("ccache")
+	used := f.launches("ccache") || f.commands["ccache"]
 	for _, d := range f.path {
 		used = used || strings.HasSuffix(d.real, "/ccache") || strings.HasSuffix(d.real, "/ccache/bin") || strings.HasSuffix(d.real, "/lib64/ccache")
 	}
-	if !used {
+	if used = used || f.there(f.cachePath("ccache", "CCACHE_DIR", "", "")); !used {
 		return
 	}
-	dir := f.ccacheDir()
+	dir := f.cachePath("ccache", "CCACHE_DIR", "", "")
 	for _, conf := range [...]string{f.config("ccache/ccache.conf"), dir + "/ccache.conf"} {
 		if f.env["CCACHE_CONFIGPATH"] == "" && f.is(conf) {
 			if _, ok := f.tree(conf, "ccache's settings"); ok {

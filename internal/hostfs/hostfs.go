@@ -66,16 +66,13 @@ func rel(p string) string {
 	return p[1:]
 }
 
-// Lstat describes the file at p, which must be clean, without following a link in its last component. Where its directory
-// was read, nothing is asked about what is not listed, and of a link only its kind is told.
+// Lstat describes the file at p, which must be clean, without following a link in its last component. Of a link in a
+// directory that was read only its kind is told.
 func (v *View) Lstat(p string) (fs.FileInfo, error) {
 	s, ok := v.stats[p]
 	if !ok {
 		if list, known := v.lists[Parent(p)]; known && list.err == nil && p != "/" {
-			switch e := list.find(base(p)); {
-			case e == nil:
-				return nil, fs.ErrNotExist
-			case e.Type() == fs.ModeSymlink:
+			if e := list.find(base(p)); e != nil && e.Type() == fs.ModeSymlink {
 				return linkInfo(e.Name()), nil
 			}
 		}
@@ -98,6 +95,13 @@ func (v *View) ReadDir(p string) []fs.DirEntry {
 // Has says whether the directory at p, which must be without links, lists name, be it a link that leads nowhere. One
 // reading of a directory answers many such questions.
 func (v *View) Has(p, name string) bool { return listing{entries: v.ReadDir(p)}.find(name) != nil }
+
+// Unlisted says whether the directory of p, a path without links but the last, was read and did not list it. Where file
+// systems are mounted when they are first used, that is no proof: only for files that nobody named may it save the question.
+func (v *View) Unlisted(p string) bool {
+	list, known := v.lists[Parent(p)]
+	return known && list.err == nil && list.find(base(p)) == nil
+}
 
 // find returns the entry called name, nil where there is none.
 func (l listing) find(name string) fs.DirEntry {
