@@ -152,28 +152,27 @@ func (f *finder) sccache() {
 		"or set SCCACHE_SERVER_PORT to a port of this run's own")
 }
 
-// distcc reads below HOME on which hosts it may compile; without them it compiles on this one. The directory itself holds
-// locks and must be writable, so it is the cage's own.
+// distcc reads below HOME on which hosts it may compile, or in /etc; without them it compiles on this one. The directory
+// itself holds locks and must be writable, so it is the cage's own.
 func (f *finder) distcc() {
-	if f.env["DISTCC_HOSTS"] != "" {
+	if _, ok := f.which("distcc"); !ok || f.env["DISTCC_HOSTS"] != "" {
 		return
 	}
 	own := f.inHome(".distcc/hosts")
 	if dir := f.env["DISTCC_DIR"]; dir != "" {
 		own = dir + "/hosts"
 	}
-	for _, p := range [...]string{own, "/etc/distcc/hosts"} {
-		text, _ := f.small(p)
-		var hosts []string
-		for _, l := range lines(text) {
-			l, _, _ = strings.Cut(l, "#")
-			hosts = append(hosts, strings.Fields(l)...)
-		}
-		if len(hosts) > 0 {
-			f.pin("DISTCC_HOSTS", strings.Join(hosts, " "), p+" names them: without it distcc compiles on this host alone")
-			return
-		}
+	text, _ := f.small(own)
+	var hosts []string
+	for _, l := range lines(text) {
+		l, _, _ = strings.Cut(l, "#")
+		hosts = append(hosts, strings.Fields(l)...)
 	}
+	if len(hosts) > 0 {
+		f.pin("DISTCC_HOSTS", strings.Join(hosts, " "), own+" names them: without it distcc compiles on this host alone")
+		return
+	}
+	f.tree("/etc/distcc/hosts", "on which hosts distcc may compile")
 }
 
 func (f *finder) ccacheDir() string {
