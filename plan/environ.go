@@ -31,7 +31,9 @@ func (b *builder) environment() error {
 		}
 	}
 	for _, p := range b.pins {
-		if find(own, p.Name) == nil && find(vars, p.Name) == nil {
+		if v := find(vars, p.Name); v != nil && v.Value == "" {
+			*v = p
+		} else if find(own, p.Name) == nil && v == nil {
 			vars = append(vars, p)
 		}
 	}

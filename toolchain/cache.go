@@ -132,6 +132,11 @@ func (f *finder) cold(command string) {
 		if c.name != name || name == "cargo" {
 			continue
 		}
+		for _, known := range f.out.Cold {
+			if known.Name == name {
+				return
+			}
+		}
 		if p := f.cachePath(c.name, c.variable, c.base, c.rel); usable(p) && f.is(p) && !f.there(p) {
 			f.out.Cold = append(f.out.Cold, Cache{Name: c.name, Dirs: []string{clean(p)}, Why: c.why})
 		}

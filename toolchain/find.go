@@ -205,8 +205,8 @@ func (f *finder) note(s string) {
 
 // pin sets a variable that the caller has not set.
 func (f *finder) pin(name, value, why string) {
-	if _, set := f.env[name]; set || value == "" {
-		return
+	if f.env[name] != "" || value == "" {
+		return // empty is unset to all of them
 	}
 	for _, p := range f.out.Pins {
 		if p.Name == name {

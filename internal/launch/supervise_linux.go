@@ -27,9 +27,10 @@ type supervisor struct {
 	prog, init        int // the program and bwrap's pid 1, as we see them; 0 before they are known
 	bwrapFD, progFD   int // pidfds
 	witnessFD, sock   int
-	signalFD, catchFD int    // the two ends of the pipe of caught signals
-	ignored, blocked  uint64 // signals that were ignored, or blocked, when we started
-	held              uint64 // signals that came too early for the program
+	signalFD, catchFD int       // the two ends of the pipe of caught signals
+	ignored, blocked  uint64    // signals that were ignored, or blocked, when we started
+	held              uint64    // signals that came too early for the program
+	continued         time.Time // when the last continue was held
 	judge             judge
 	stop              int       // the stop signal that the program is about to follow; 0 for none
 	stopEnd, nextTick time.Time // zero nextTick: no terminal
@@ -117,7 +118,7 @@ func (s *supervisor) early() (sig int) {
 		if fatal(sig) && s.ignored&bit(sig) == 0 { // never blocked: a Go program unblocks them
 			return sig
 		}
-		s.hold(sig)
+		s.hold(sig, time.Now())
 	}
 	return 0
 }
@@ -133,7 +134,7 @@ func (s *supervisor) followEarlyStop() {
 			if state, _ := processState(pid); state == 'T' {
 				s.held &^= stopSet
 				for _, late := range s.stopSelf(sig) {
-					s.hold(int(late.Number))
+					s.hold(int(late.Number), time.Now())
 				}
 				_ = unix.Kill(pid, unix.SIGCONT)
 			}
@@ -196,10 +197,14 @@ func (s *supervisor) greet(pid int) *Failure {
 
 // hold keeps a signal that the program could not have handled yet. A continue cancels a stop, as it does for a
 // process that has both pending.
-func (s *supervisor) hold(sig int) {
+func (s *supervisor) hold(sig int, now time.Time) {
 	switch {
 	case sig == int(unix.SIGCONT):
 		s.held &^= stopSet
+		s.continued = now
+	case stops(sig) && now.Sub(s.continued) < window:
+		// A stop and the continue after it may have been caught by two threads, of which the first wrote last. To stop then
+		// would be for good.
 	case sig != int(unix.SIGWINCH) && s.ignored&bit(sig) == 0:
 		s.held |= bit(sig)
 	}
