@@ -221,3 +221,44 @@ func TestSameProgram(t *testing.T) {
 		t.Error("another program passed")
 	}
 }
+
+// Where a name goes through "..", the kernel gives up while something is being renamed anywhere.
+func TestSameCommandAmongRenames(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(dir+"/a/b", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir+"/x", []byte("x"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../../x", dir+"/a/b/link"); err != nil {
+		t.Fatal(err)
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(dir+"/x", &st); err != nil {
+		t.Fatal(err)
+	}
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		other := t.TempDir()
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = os.Mkdir(other+"/1", 0o755)
+				_ = os.Rename(other+"/1", other+"/2")
+				_ = os.Remove(other + "/2")
+			}
+		}
+	}()
+	for range 3000 {
+		if err := sameCommands([]plan.Same{{Paths: []string{dir + "/a/b/link"}, ID: binds.ID{Dev: uint64(st.Dev), Ino: st.Ino}}}, os.Getpid()); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	close(stop)
+	<-done
+}
