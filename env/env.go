@@ -1,13 +1,29 @@
 // Package env decides which environment variables enter a cage, and why.
 //
-// Scrub drops three things: what is a secret by its name, by the shape of its name or by its value; what names a socket,
-// a directory or a library that is not visible inside; and what is no variable at all. Everything else stays, since a
-// program that loses LD_LIBRARY_PATH, GOFLAGS or its own configuration behaves differently without a word.
+// Scrub has two levels. Both drop what is a secret by its name, by the shape of its name or by its value; what names a
+// socket, a directory or a library that is not visible inside; and what is no variable at all.
+//
+// At the scrubbed level everything else stays, since a program that loses LD_LIBRARY_PATH, GOFLAGS or its own
+// configuration behaves differently without a word.
+//
+// At the clean level (Rules.Clean) nothing stays but
+//
+//   - the system runtime's own: PATH, USER, LOGNAME, SHELL, LANG, LANGUAGE, LC_*, TZ, and of the terminal TERM, COLORTERM,
+//     NO_COLOR, FORCE_COLOR, CLICOLOR, CLICOLOR_FORCE, COLUMNS and LINES;
+//   - the launchers': SLURM_*, OMPI_*, PMIX_*, PMI_*, HYDRA_*, PBS_*, LSB_* and FLUX_*;
+//   - the settings of a host program's cage: SANDBOX_MODE, HYPERLOOM_SANDBOX_READABLE and so on;
+//   - the names of Rules.Allow.
+//
+// HOME, TMPDIR, PWD and XDG_* are not among them: who makes the cage sets them. A proxy, a certificate bundle, what
+// changes what programs execute (LD_LIBRARY_PATH, PYTHONPATH, NODE_OPTIONS, BASH_ENV, GIT_*, GOFLAGS) and the harmless
+// members of a vendor's family (AWS_REGION, GITHUB_SHA) pass by name only. All of LEMONADE_* is secret at this level.
+//
+// The clean level keeps only what the scrubbed one keeps under the same rules, and refuses all that it refuses.
 //
 // # Limitations
 //
-// A secret in a variable with a harmless name and no known form passes. Names are not judged by who reads them: the
-// families of cloud vendors and the variables that make a program execute something (GIT_*, PYTHONPATH, NODE_OPTIONS) stay.
+// A secret in a variable with a harmless name and no known form passes, at the clean level if its name does. At the
+// scrubbed level names are not judged by who reads them: vendors' families and what changes what programs execute stay.
 //
 // The package is pure: it reads no file and not the process's own environment.
 package env
@@ -23,29 +39,33 @@ import (
 type Kept struct {
 	Name  string
 	Value string
-	Rule  string // why it passes: "not secret", "launcher", "--env", "--secret"
+	Rule  string // why it passes: "not secret", "system runtime", "launcher", "--env", "--secret"
 }
 
 // Dropped is a variable that does not enter the cage. It never holds a value.
 type Dropped struct {
 	Name string // empty when the entry was no NAME=VALUE
-	Rule string // why it was dropped: "secret name", "secret shape: ends in _TOKEN"
+	Rule string // why it was dropped: "secret name", "secret shape: ends in _TOKEN", "not on the allowlist"
 }
 
 // Rules are the decisions that Scrub cannot take by itself.
 type Rules struct {
+	Clean   bool                   // start from nothing: only what is listed passes, and Allow is part of the list
 	Allow   []string               // let through although Scrub would drop them; never a secret (--env)
 	Secret  []string               // secrets let through on this run (--secret)
 	Visible func(path string) bool // is this absolute path visible inside? nil: nothing is
 }
 
-// The values of Kept.Rule.
+// The values of Kept.Rule; rulePartly may follow any.
 const (
 	ruleHarmless = "not secret"
+	ruleRuntime  = "system runtime"
 	ruleLauncher = "launcher"
+	ruleSetting  = "setting of a cage"
 	ruleAllow    = "--env"
 	ruleSecret   = "--secret"
-	rulePreload  = "not secret, without the entries that are not visible"
+	rulePartly   = ", without the entries that are not visible"
+	rulePreload  = ruleHarmless + rulePartly
 )
 
 // Scrub splits environ, which has the form of os.Environ, into what is kept and what is dropped, both in the order of
@@ -53,6 +73,9 @@ const (
 //
 // When a name occurs twice the first entry counts, as for getenv(3) and os.Getenv, and the others vanish: bash reads the
 // last one, so keeping both would let a variable be judged by one value and used with another.
+//
+// At the scrubbed level Rules.Allow also lets through what names something that is not visible; at the clean level it
+// does not. Rules.Secret passes a variable at either level, as it is; a mode that permits no secret refuses it before.
 //
 // A name of Rules.Allow that is a secret, and a name of Rules.Secret that is not set, are a *refusal.Error.
 func Scrub(environ []string, r Rules) (kept []Kept, dropped []Dropped, err error) {
@@ -81,11 +104,12 @@ func Scrub(environ []string, r Rules) (kept []Kept, dropped []Dropped, err error
 	return kept, dropped, nil
 }
 
-// wholeGitConfig drops the numbered GIT_CONFIG_ variables together: with one value missing git refuses to do anything.
+// wholeGitConfig drops the numbered GIT_CONFIG_ variables together: with one missing git refuses to do anything. A key
+// may be a secret as well as a value: url.https://user:password@host/.insteadOf.
 func wholeGitConfig(kept []Kept, dropped []Dropped) ([]Kept, []Dropped) {
 	broken := false
 	for _, d := range dropped {
-		broken = broken || strings.HasPrefix(d.Name, "GIT_CONFIG_VALUE_")
+		broken = broken || strings.HasPrefix(d.Name, "GIT_CONFIG_KEY_") || strings.HasPrefix(d.Name, "GIT_CONFIG_VALUE_")
 	}
 	if !broken {
 		return kept, dropped
@@ -94,7 +118,7 @@ func wholeGitConfig(kept []Kept, dropped []Dropped) ([]Kept, []Dropped) {
 	for _, k := range kept {
 		switch {
 		case k.Name == "GIT_CONFIG_COUNT", strings.HasPrefix(k.Name, "GIT_CONFIG_KEY_"), strings.HasPrefix(k.Name, "GIT_CONFIG_VALUE_"):
-			dropped = append(dropped, Dropped{Name: k.Name, Rule: "belongs to a set with a secret in it"})
+			dropped = append(dropped, Dropped{Name: k.Name, Rule: "belongs to a set of which a variable is dropped"})
 		default:
 			rest = append(rest, k)
 		}
@@ -141,23 +165,32 @@ func (s *scrubber) judge(name, value string) (newValue, keep, drop string) {
 	if contains(s.rules.Secret, name) {
 		return value, ruleSecret, ""
 	}
+	if value != "" {
+		if rule := s.secret(name, value); rule != "" {
+			return "", "", rule
+		}
+	}
+	switch {
+	case s.rules.Clean:
+		if keep = s.listed(name); keep == "" {
+			return "", "", unlisted(name)
+		}
+	case value != "" && contains(s.rules.Allow, name):
+		return value, ruleAllow, ""
+	default:
+		keep = harmless(name)
+	}
 	// A variable that is set and empty holds no secret and names nothing, and it differs from an unset one.
 	if value == "" {
-		return value, harmless(name), ""
-	}
-	if rule := s.secret(name, value); rule != "" {
-		return "", "", rule
-	}
-	if contains(s.rules.Allow, name) {
-		return value, ruleAllow, ""
+		return value, keep, ""
 	}
 	if name == "LD_PRELOAD" || name == "LD_AUDIT" {
-		return s.preload(name, value)
+		return s.preload(keep, value)
 	}
 	if rule := s.hidden(name, value); rule != "" {
 		return "", "", rule
 	}
-	return value, harmless(name), ""
+	return value, keep, ""
 }
 
 // secret returns the rule by which a variable is a secret, or "".
@@ -166,6 +199,9 @@ func (s *scrubber) secret(name, value string) string {
 		if rule := secretName(name, value); rule != "" {
 			return rule
 		}
+	}
+	if s.rules.Clean && neverListed(name) {
+		return "secret name: all of LEMONADE_"
 	}
 	if what := secretValue(value); what != "" {
 		return "value looks like " + what
@@ -226,19 +262,13 @@ func checkName(s, flag string) error {
 		Hint: flag + " " + quote(name) + ", and set the variable before the command"}
 }
 
-// harmless is the rule that keeps a variable which nothing speaks against. Launcher variables tell an MPI rank who it is;
-// the rule is the one by which clean mode keeps them.
+// harmless is the rule that keeps a variable which nothing speaks against.
 func harmless(name string) string {
-	for _, p := range launcherPrefixes {
-		if strings.HasPrefix(name, p) {
-			return ruleLauncher
-		}
+	if launcher(name) {
+		return ruleLauncher
 	}
 	return ruleHarmless
 }
-
-// launcherPrefixes: Slurm, Open MPI, PMIx, PMI, MPICH's Hydra, PBS, LSF, Flux.
-var launcherPrefixes = [...]string{"SLURM_", "OMPI_", "PMIX_", "PMI_", "HYDRA_", "PBS_", "LSB_", "FLUX_"}
 
 func contains(list []string, s string) bool {
 	for _, e := range list {

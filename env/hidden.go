@@ -22,6 +22,11 @@ func (s *scrubber) hidden(name, value string) string {
 	if paths, ok := s.sockets(name, value); ok {
 		return s.allGone("a socket", paths)
 	}
+	if s.rules.Clean {
+		if rule := s.hiddenListed(name, value); rule != "" {
+			return rule
+		}
+	}
 	upper := strings.ToUpper(name)
 	switch upper[strings.LastIndexByte(upper, '_')+1:] {
 	case "CREDENTIAL", "CREDENTIALS":
@@ -33,6 +38,21 @@ func (s *scrubber) hidden(name, value string) string {
 	}
 	if pointer(upper) {
 		return s.gone("a file with credentials", value)
+	}
+	return ""
+}
+
+// hiddenListed is hidden for what the clean level lets through by name and the plan need not make visible. The scrubbed
+// level has no such rule: there these reach the run with their targets.
+func (s *scrubber) hiddenListed(name, value string) string {
+	switch name {
+	case "SHELL": // vim, tmux and make's $(shell) execute it
+		return s.gone("a program", value)
+	case "SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "PIP_CERT",
+		"AWS_CA_BUNDLE":
+		return s.gone("a certificate file", value)
+	case "SSL_CERT_DIR":
+		return s.allGone("a certificate directory", strings.Split(value, ":"))
 	}
 	return ""
 }
@@ -157,7 +177,7 @@ func (s *scrubber) allGone(what string, paths []string) (rule string) {
 
 // preload removes the libraries that are not visible from LD_PRELOAD or LD_AUDIT: the loader goes on without them, but
 // says so on the standard error of every process. An entry with a $ (as in $LIB) is the loader's to expand.
-func (s *scrubber) preload(name, value string) (newValue, keep, drop string) {
+func (s *scrubber) preload(rule, value string) (newValue, keep, drop string) {
 	entries := strings.FieldsFunc(value, func(r rune) bool { return r == ':' || r == ' ' })
 	var left []string
 	for _, e := range entries {
@@ -167,11 +187,11 @@ func (s *scrubber) preload(name, value string) (newValue, keep, drop string) {
 	}
 	switch {
 	case len(left) == len(entries):
-		return value, harmless(name), ""
+		return value, rule, ""
 	case len(left) == 0:
 		return "", "", "names a library that is not visible"
 	}
-	return strings.Join(left, ":"), rulePreload, ""
+	return strings.Join(left, ":"), rule + rulePartly, ""
 }
 
 // inCredentialRoot reports whether an absolute path lies where credentials are kept. These are the clear cases; which

@@ -95,23 +95,49 @@ func secretShape(w []string, value string) string {
 			return "secret shape: contains " + w[i-1] + "_" + w[i]
 		}
 	}
+	if last == "KEYS" && keyOf(prev) {
+		return "secret shape: ends in _KEYS"
+	}
 	return ""
 }
 
 // joined are the words that make a secret of a name they end, written together: PGPASSWORD, NGROK_AUTHTOKEN, apiKey.
 var joined = [...]string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "AUTHKEY", "ACCESSKEY",
-	"SECRETKEY", "PRIVATEKEY"}
+	"SECRETKEY", "PRIVATEKEY", "SECRETS", "PASSWORDS", "APIKEYS", "AUTHTOKENS", "SEEDPHRASE"}
 
 // endsSecret decides by the last word, the one before it and, where a word has a harmless meaning too, the value.
 func endsSecret(first, prev, last, value string) bool {
 	switch last {
 	case "TOKEN":
 		return !textToken(prev)
-	case "SECRET", "SECRETS", "PASSWORD", "PASSWORDS", "PASSWD", "PASSPHRASE", "COOKIE", "APIKEY", "AUTHKEY",
-		"ACCESSKEY", "SECRETKEY", "PRIVATEKEY":
+	case "TOKENS": // MAX_TOKENS and CONTEXT_TOKENS are counts, and so is any number
+		return !number(value) && (giver(prev) || vendor(prev))
+	case "SECRET", "SECRETS", "PASSWORD", "PASSWORDS", "PASSWD", "PASSWDS", "PASSPHRASE", "PASSPHRASES", "PASSCODE", "PASSCODES",
+		"COOKIE", "APIKEY", "APIKEYS", "AUTHKEY", "AUTHKEYS", "AUTHTOKENS", "ACCESSKEY", "ACCESSKEYS", "SECRETKEY", "SECRETKEYS",
+		"PRIVATEKEY", "PRIVATEKEYS", "SEEDPHRASE", "TOTP", "HOTP":
 		return true
 	case "CREDENTIAL", "CREDENTIALS", "CREDS", "CRED": // a path is judged by what is visible
 		return !strings.HasPrefix(value, "/")
+	case "COOKIES": // sid=1, not firefox
+		return value == "" || strings.Contains(value, "=")
+	case "PIN": // a person's or a token's; GPIO_PIN=17 and I_MPI_PIN are none
+		return pinOf(prev) && (len(value) > 3 || !number(value)) || prev == "" && number(value) && len(value) > 3
+	case "OTP": // a one-time password, or Erlang/OTP
+		return !erlang(prev) && !asks(prev) && !shortVersion(value) && !strings.HasPrefix(value, "/")
+	case "2FA", "MFA", "TFA": // how (u2f), or the code itself
+		return !asks(prev) && (value == "" || digits(value) >= 4) && !strings.HasPrefix(value, "/")
+	case "CODE":
+		return oneTime(prev)
+	case "CODES":
+		return oneTime(prev) || prev == "BACKUP"
+	case "MNEMONIC", "MNEMONICS": // of a wallet, or of a menu or an assembler
+		return !letter(prev) && !strings.HasPrefix(value, "/")
+	case "PHRASE":
+		return seedOf(prev) || prev == "SEED" || prev == "PASS" || prev == "BACKUP"
+	case "WORDS": // a number is how many, a path a list of all
+		return (seedOf(prev) || prev == "SEED") && !number(value) && !strings.HasPrefix(value, "/")
+	case "SEED": // a number is that of a random generator; twelve words are a wallet
+		return (seedOf(prev) || oneTime(prev)) && !number(value) && !strings.HasPrefix(value, "/") || strings.Count(value, " ") >= 11
 	case "AUTH":
 		return prev != "" && !authMethod(value)
 	case "SESSION": // DESKTOP_SESSION and BYOBU_SESSION say where, not who
@@ -126,6 +152,90 @@ func endsSecret(first, prev, last, value string) bool {
 		return keyOf(prev) || first == "AZURE"
 	}
 	return false
+}
+
+// number: decimal digits alone. Nothing is none: what has no value is judged by its name.
+func number(value string) bool {
+	return value != "" && strings.Trim(value, "0123456789") == ""
+}
+
+func digits(value string) (n int) {
+	for i := 0; i < len(value); i++ {
+		if '0' <= value[i] && value[i] <= '9' {
+			n++
+		}
+	}
+	return n
+}
+
+// giver: words for what a token gives or who has it, before _TOKENS; vendors are others.
+func giver(prev string) bool {
+	switch prev {
+	case "AUTH", "ACCESS", "API", "BEARER", "REFRESH", "SESSION", "DEPLOY", "BOT", "ADMIN", "LOGIN", "SERVICE", "SECRET", "RUNNER",
+		"REGISTRY", "WEBHOOK", "JWT", "OAUTH":
+		return true
+	}
+	return false
+}
+
+// pinOf: what a PIN opens.
+func pinOf(prev string) bool {
+	switch prev {
+	case "USER", "ADMIN", "SO", "CARD", "SIM", "TOKEN", "HSM", "SOFTHSM", "PKCS11", "PIV", "YUBIKEY", "NITROKEY", "SMARTCARD", "OPENPGP",
+		"FIDO", "FIDO2", "TPM", "LOGIN", "UNLOCK", "WALLET", "ACCOUNT", "SECURITY", "BANK", "DEBIT", "CREDIT", "SECRET", "OTP", "TOTP", "MFA":
+		return true
+	}
+	return false
+}
+
+// oneTime: the kinds of second factor, before _CODE and _SEED.
+func oneTime(prev string) bool {
+	switch prev {
+	case "OTP", "TOTP", "HOTP", "MFA", "2FA", "TFA", "TWOFACTOR", "RECOVERY":
+		return true
+	}
+	return false
+}
+
+// seedOf: whose seed or words are a key.
+func seedOf(prev string) bool {
+	switch prev {
+	case "MNEMONIC", "RECOVERY", "WALLET", "SECRET", "BIP39", "HD", "NKEY", "NKEYS", "ED25519", "SIGNING":
+		return true
+	}
+	return false
+}
+
+// letter: whose mnemonic is a letter or a short word.
+func letter(prev string) bool {
+	switch prev {
+	case "MENU", "KEYBOARD", "LABEL", "BUTTON", "SHOW", "OPCODE", "OP", "ASM", "INSN", "INSTR", "INSTRUCTION", "CPU":
+		return true
+	}
+	return false
+}
+
+// asks: words that make a switch of what follows.
+func asks(prev string) bool {
+	switch prev {
+	case "ENABLE", "DISABLE", "REQUIRE", "FORCE", "USE", "SKIP", "NO", "ALLOW", "WITH", "HAS", "SUPPORTS":
+		return true
+	}
+	return false
+}
+
+func erlang(prev string) bool {
+	switch prev {
+	case "ERLANG", "ERL", "BEAM", "ELIXIR", "REBAR", "KERL":
+		return true
+	}
+	return false
+}
+
+// shortVersion: 26 or 26.2.1-rc1, which no one-time password looks like.
+func shortVersion(value string) bool {
+	n := run(value, func(c byte) bool { return '0' <= c && c <= '9' })
+	return n > 0 && n < 4 && (n == len(value) || value[n] == '.' || value[n] == '-')
 }
 
 // textToken: the tokens of a text, not of a person.
@@ -153,11 +263,20 @@ func account(prev string) bool {
 func keyOf(prev string) bool {
 	switch prev {
 	case "API", "ACCESS", "PRIVATE", "SECRET", "AUTH", "SIGNING", "ENCRYPTION", "DECRYPTION", "MASTER", "ACCOUNT",
-		"SUBSCRIPTION", "SESSION", "HMAC", "JWT", "FERNET", "DEPLOY", "CREDENTIAL":
+		"SUBSCRIPTION", "SESSION", "HMAC", "JWT", "FERNET", "DEPLOY", "CREDENTIAL", "RECOVERY", "OTP", "TOTP", "MFA":
 		return true
-	case "OPENAI", "ANTHROPIC", "CLAUDE", "GEMINI", "GOOGLE", "GROQ", "MISTRAL", "COHERE", "OPENROUTER", "XAI", "DEEPSEEK",
-		"REPLICATE", "TOGETHER", "FIREWORKS", "PERPLEXITY", "PINECONE", "WANDB", "COMET", "NGC", "KAGGLE", "HF", "AWS",
-		"CLOUDFLARE", "GITHUB", "GITLAB", "STRIPE", "TWILIO", "SENDGRID", "MAILGUN", "DATADOG", "DD":
+	}
+	return vendor(prev)
+}
+
+// vendor: words for one who gives out keys and tokens, where the word has no other meaning.
+func vendor(word string) bool {
+	switch word {
+	case "OPENAI", "ANTHROPIC", "CLAUDE", "GEMINI", "GROQ", "MISTRAL", "COHERE", "OPENROUTER", "XAI", "DEEPSEEK", "REPLICATE",
+		"TOGETHER", "FIREWORKS", "PERPLEXITY", "PINECONE", "WANDB", "COMET", "NGC", "KAGGLE", "HF", "HUGGINGFACE", "MODELSCOPE",
+		"AWS", "AZURE", "GOOGLE", "GCP", "GCLOUD", "CLOUDFLARE", "DIGITALOCEAN", "HCLOUD", // clouds
+		"GITHUB", "GITLAB", "BITBUCKET", "NPM", "PYPI", "TWINE", // forges and registries
+		"STRIPE", "TWILIO", "SENDGRID", "MAILGUN", "DATADOG", "DD", "SENTRY", "SLACK", "DISCORD", "TELEGRAM": // services
 		return true
 	}
 	return false

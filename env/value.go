@@ -24,6 +24,9 @@ func secretValue(v string) string {
 	if strings.Contains(v, "hooks.slack.com/services/T") || strings.Contains(v, "discord.com/api/webhooks/") {
 		return "a webhook with its key"
 	}
+	if _, key, ok := strings.Cut(v, "otpauth"); ok && oneTimeKey(key) {
+		return "a key of one-time passwords"
+	}
 	start := true // a token starts where no word is under way; so each run is looked at once, and all is linear
 	for i := 0; i < len(v); i++ {
 		if start {
@@ -181,6 +184,12 @@ func privateKey(v string) bool {
 		}
 		v = rest
 	}
+}
+
+// oneTimeKey: what follows otpauth in a key URI, otpauth://totp/name?secret=…, or in an export of several.
+func oneTimeKey(rest string) bool {
+	return strings.HasPrefix(rest, "://") && strings.Contains(rest, "secret=") ||
+		strings.HasPrefix(rest, "-migration://") && strings.Contains(rest, "data=")
 }
 
 // urlPassword: scheme://user:password@host anywhere in v, with a password that is there and no placeholder.
