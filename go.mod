@@ -4,6 +4,7 @@ go 1.25.0
 
 require (
 	github.com/alecthomas/kong v1.6.0
+	github.com/pelletier/go-toml/v2 v2.2.4
 	golang.org/x/net v0.33.0
 	golang.org/x/sys v0.30.0
 )

@@ -153,14 +153,14 @@ func TestLayers(t *testing.T) {
 // What only one package may import, since a host program pays for whatever is linked.
 func TestOnlyImporters(t *testing.T) {
 	only := map[string]string{
-		"github.com/alecthomas/kong":  "cli",
-		"github.com/BurntSushi/toml":  "policy/policyfile",
-		"net/http":                    "agent",
-		"golang.org/x/net/bpf":        "",
-		"github.com/google/go-cmp":    "",
-		"github.com/rogpeppe":         "internal/fakehost",
-		"testing":                     "",
-		module + "/internal/rawclone": "internal/launch",
+		"github.com/alecthomas/kong":   "cli",
+		"github.com/pelletier/go-toml": "policy/policyfile",
+		"net/http":                     "agent",
+		"golang.org/x/net/bpf":         "",
+		"github.com/google/go-cmp":     "",
+		"github.com/rogpeppe":          "internal/fakehost",
+		"testing":                      "",
+		module + "/internal/rawclone":  "internal/launch",
 	}
 	for _, p := range ourPackages(t) {
 		name := short(p.ImportPath)
@@ -180,25 +180,25 @@ func TestOnlyImporters(t *testing.T) {
 // A host program links only what a cage needs: each of these costs it size, start-up or both.
 func TestHostProgramLinks(t *testing.T) {
 	banned := map[string]string{
-		"github.com/alecthomas/kong": "a command line of its own belongs to the program",
-		"github.com/BurntSushi/toml": "policy files are read by what the program hands in",
-		"net/http":                   "9 MB and a goroutine; only the agent serves",
-		"net":                        "a resolver and cgo; nothing of a start speaks to the network",
-		"testing":                    "registers flags in the program's own flag set",
-		"flag":                       "the program may have none, or other ones",
-		"fmt":                        "its printing of any type keeps methods that the linker would drop",
-		"encoding/json":              "its tables and reflection cost every start, also with the cage off: internal/jsonw writes",
-		"encoding/base64":            "makes four alphabets at every start",
-		"regexp":                     "compiles at start-up",
-		"os/exec":                    "looks programs up in PATH, and a cage is never started by that",
-		"os/user":                    "cgo: a program with it needs libc",
-		"log":                        "messages have one form, and go to standard error",
-		"crypto/tls":                 "nothing of a start speaks to the network",
-		"text/template":              "its reflection keeps every exported method of the program",
-		"golang.org/x/net/bpf":       "the filter is assembled by hand; bpf prints with fmt",
-		"plugin":                     "needs cgo",
-		"runtime/cgo":                "a program that is linked statically must stay so",
-		"C":                          "a program that is linked statically must stay so",
+		"github.com/alecthomas/kong":   "a command line of its own belongs to the program",
+		"github.com/pelletier/go-toml": "policy files are read by what the program hands in",
+		"net/http":                     "9 MB and a goroutine; only the agent serves",
+		"net":                          "a resolver and cgo; nothing of a start speaks to the network",
+		"testing":                      "registers flags in the program's own flag set",
+		"flag":                         "the program may have none, or other ones",
+		"fmt":                          "its printing of any type keeps methods that the linker would drop",
+		"encoding/json":                "its tables and reflection cost every start, also with the cage off: internal/jsonw writes",
+		"encoding/base64":              "makes four alphabets at every start",
+		"regexp":                       "compiles at start-up",
+		"os/exec":                      "looks programs up in PATH, and a cage is never started by that",
+		"os/user":                      "cgo: a program with it needs libc",
+		"log":                          "messages have one form, and go to standard error",
+		"crypto/tls":                   "nothing of a start speaks to the network",
+		"text/template":                "its reflection keeps every exported method of the program",
+		"golang.org/x/net/bpf":         "the filter is assembled by hand; bpf prints with fmt",
+		"plugin":                       "needs cgo",
+		"runtime/cgo":                  "a program that is linked statically must stay so",
+		"C":                            "a program that is linked statically must stay so",
 	}
 	for _, goos := range []string{"linux", "darwin"} {
 		deps := strings.Fields(string(goTool(t, []string{"GOOS=" + goos, "GOARCH=amd64"}, "list", "-deps", "./examples/minimal")))

@@ -1,0 +1,162 @@
+package policyfile
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/selfcage/selfcage/internal/refusal"
+	"github.com/selfcage/selfcage/policy"
+)
+
+// How far extends may lead. The second number stops a few files that extend each other many times over.
+const (
+	maxChain = 16
+	maxFiles = 64
+)
+
+// Load reads the policy file path and what it extends. A file that is empty or cannot be read is an error, whoever names
+// it; so is a cycle, and the error shows it.
+func Load(path string, o Options) (policy.File, error) {
+	l := loader{options: o}
+	return l.load(path, nil)
+}
+
+type loader struct {
+	options Options
+	chain   []opened // from the first file to the one that is being read
+	files   int
+}
+
+// opened is a file by its name, and by what it is: a link makes two names of one file.
+type opened struct {
+	path string
+	info fs.FileInfo
+}
+
+// from makes the error when a file cannot be loaded: at the extends that names it, nil for the first.
+type from func(cause, hint string, err error) error
+
+func (l *loader) load(path string, fail from) (policy.File, error) {
+	if fail == nil {
+		fail = func(cause, hint string, err error) error {
+			return &refusal.Error{What: "cannot read the policy", Object: strconv.Quote(path), Cause: cause, Hint: hint, Err: err}
+		}
+	}
+	data, info, err := read(path)
+	if err != nil {
+		cause := err.Error()
+		var pe *fs.PathError
+		if errors.As(err, &pe) {
+			cause = pe.Err.Error()
+		}
+		return policy.File{}, fail(cause, "a policy that cannot be read grants nothing and is never skipped", err)
+	}
+	if err := l.enter(path, info, fail); err != nil {
+		return policy.File{}, err
+	}
+	d, err := parse(path, data, l.options)
+	if err != nil {
+		return policy.File{}, err
+	}
+	out := d.file
+	for _, n := range slices.Backward(d.extends) { // the last is the strongest
+		base, err := l.base(path, d, n)
+		if err != nil {
+			return policy.File{}, err
+		}
+		out = over(out, base)
+	}
+	l.chain = l.chain[:len(l.chain)-1]
+	return out, nil
+}
+
+// base loads what the file path extends at n.
+func (l *loader) base(path string, d *decoder, n *node) (policy.File, error) {
+	name := n.text
+	switch {
+	case name[0] == '{':
+		var err error
+		if name, err = d.expand(n); err != nil {
+			return policy.File{}, err
+		}
+	case !filepath.IsAbs(name):
+		name = filepath.Join(filepath.Dir(path), name)
+	}
+	return l.load(name, func(cause, hint string, err error) error {
+		e := d.fail(n.at, "cannot extend "+strconv.Quote(name)+": "+cause, hint).(*refusal.Error)
+		e.Err = err
+		return e
+	})
+}
+
+// enter puts a file at the end of the chain, unless it is there or the chain is too long.
+func (l *loader) enter(path string, info fs.FileInfo, fail from) error {
+	var names []string
+	cycle := false
+	for _, o := range l.chain {
+		cycle = cycle || os.SameFile(o.info, info)
+		names = append(names, refusal.Printable(o.path))
+	}
+	names = append(names, refusal.Printable(path))
+	l.files++
+	switch chain := strings.Join(names, " -> "); {
+	case cycle:
+		return fail("it extends itself: "+chain, "leave out one extends of the circle", nil)
+	case len(l.chain) == maxChain:
+		return fail("more than "+strconv.Itoa(maxChain)+" files extend one another: "+chain, "", nil)
+	case l.files > maxFiles:
+		return fail("more than "+strconv.Itoa(maxFiles)+" files are extended", "", nil)
+	}
+	l.chain = append(l.chain, opened{path, info})
+	return nil
+}
+
+// read reads no more than is needed to see that a file is too large: it may be a device that never ends.
+func read(path string) ([]byte, fs.FileInfo, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	return data, info, err
+}
+
+// over is what child says with what it extends: lists add up, the child's scalars replace.
+func over(child, base policy.File) policy.File {
+	said := func(limit policy.Entry) bool {
+		key, _, _ := strings.Cut(limit.Value, "=")
+		return slices.ContainsFunc(child.Settings.Limit, func(e policy.Entry) bool { return strings.HasPrefix(e.Value, key+"=") })
+	}
+	base.Settings.Limit = slices.DeleteFunc(slices.Clone(base.Settings.Limit), said)
+	out := policy.File{
+		Settings: policy.Merge(child.Settings, base.Settings),
+		Hide:     unique(slices.Concat(child.Hide, base.Hide)),
+		Protect:  unique(slices.Concat(child.Protect, base.Protect)),
+		Tmp:      child.Tmp,
+		Note:     child.Note,
+		Said:     unique(slices.Concat(child.Said, base.Said)),
+		Narrow:   slices.Concat(child.Narrow, base.Narrow),
+		Files:    slices.Concat(child.Files, base.Files),
+	}
+	if out.Tmp.Value == "" {
+		out.Tmp = base.Tmp
+	}
+	if out.Note.Value == "" {
+		out.Note = base.Note
+	}
+	if out.Settings.Network.Value != "egress" { // the child closed what its base had opened
+		out.Settings.Hosts = nil
+	}
+	return out
+}
