@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"sort"
 	"strconv"
 	"strings"
@@ -207,7 +208,10 @@ func dispositions() {
 			fmt.Println("ignored", n)
 		}
 	}
-	for _, f := range []string{"/proc/self/status", ""} {
+	// This thread's own: another one may be making a thread, and the Go runtime blocks all signals for that moment.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for _, f := range []string{"/proc/thread-self/status", ""} {
 		var text []byte
 		var err error
 		if f != "" {
