@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"strings"
+
 	"github.com/selfcage/selfcage/binds"
 	"github.com/selfcage/selfcage/internal/hostfs"
 	"github.com/selfcage/selfcage/toolchain"
@@ -67,7 +69,8 @@ func (b *builder) need(n toolchain.Need) {
 	}
 	for _, secret := range []string{"/.git/config", "/.env", "/.netrc", "/.npmrc"} {
 		// A source tree next door that a file of this one names: its code is needed, what it logs in with is not.
-		if n.Root != b.checkoutRoot && !b.host.Unlisted(n.Root+secret) && b.host.Exists(n.Root+secret) && !hostfs.Within(b.Dir, n.Root) {
+		top, _, _ := strings.Cut(secret[1:], "/")
+		if n.Root != b.checkoutRoot && !b.host.Unlisted(n.Root+"/"+top) && b.host.Exists(n.Root+secret) && !hostfs.Within(b.Dir, n.Root) {
 			n.Hide = append(n.Hide, n.Root+secret)
 		}
 	}

@@ -60,7 +60,11 @@ func (f *finder) rootShown(p string) string {
 // which looks a program up in PATH and returns the path by which it is found.
 func (f *finder) which(name string) (string, bool) {
 	for _, d := range f.path {
-		if _, err := f.View.Lstat(hostfs.Join(d.real, name)); err != nil {
+		at := hostfs.Join(d.real, name)
+		if !f.starting && f.View.Unlisted(at) {
+			continue // asked by a recogniser, of dozens of tools
+		}
+		if _, err := f.View.Lstat(at); err != nil {
 			continue
 		}
 		p := hostfs.Join(d.spelled, name)

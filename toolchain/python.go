@@ -29,7 +29,7 @@ func (f *finder) inspect(root string) {
 	if f.has(root, "conda-meta") {
 		f.by = "toolchain/conda"
 		f.condaEnv(root)
-		f.coverEach(root + "/envs")
+		f.coverEach(root+"/envs", "pip.conf", ".condarc", "condarc", "condarc.d")
 	}
 	if f.has(root, "lib") {
 		if real, list := f.entries(hostfs.Join(root, "lib/node_modules")); len(list) > 0 {

@@ -255,12 +255,13 @@ func (f *finder) cover(dir string) {
 	}
 }
 
-// coverEach is cover for each environment in directory dir.
-func (f *finder) coverEach(dir string) {
+// coverEach is cover for each environment in directory dir that has one of the named files, which are looked for first:
+// there may be a hundred environments.
+func (f *finder) coverEach(dir string, names ...string) {
 	real, list := f.entries(dir)
 	for _, e := range list {
 		p := hostfs.Join(real, e.Name())
-		for _, name := range [...]string{"pip.conf", ".condarc", "condarc", "condarc.d", ".netrc"} { // looked for first: there may be a hundred environments
+		for _, name := range names {
 			if e.IsDir() && f.exists(p, name) {
 				f.cover(p)
 				break
@@ -475,6 +476,6 @@ func (f *finder) joinStores() {
 		f.out.Needs[i].Root = parent
 		f.out.Needs[i].Why += " (with its neighbours in " + parent + ")"
 		f.roots = append(f.roots, parent)
-		f.coverEach(parent)
+		f.coverEach(parent, "pip.conf")
 	}
 }
