@@ -496,13 +496,14 @@ replace example.com/lib => ../lib
 func TestGo(t *testing.T) {
 	s := newSite(t, "go")
 	s.goProject()
+	lib := []string{"another source tree is visible read-only", s.root + "/lib"}
 	s = s.set("GOPROXY=off").cage("CACHE=go")
 
-	s.same("version").is(0).quiet()
+	s.same("version").is(0).justNoted(lib...)
 	s.same("env", "GOROOT", "GOMODCACHE", "GOCACHE", "GOVERSION", "GOMOD").is(0).has(s.dir + "/go.mod")
 	s.same("list", "-deps", "./cmd").is(0).has("example.com/lib\n", "github.com/kballard/go-shellquote\n")
 	s.same("vet", "./...").is(0)
-	s.same("test", "-count=1", "-run=Pass|Skip", "-v", ".").is(0).quiet().has("--- SKIP: TestSkip", "ok  \texample.com/proj")
+	s.same("test", "-count=1", "-run=Pass|Skip", "-v", ".").is(0).justNoted(lib...).has("--- SKIP: TestSkip", "ok  \texample.com/proj")
 	s.set("FAIL=1").same("test", "-count=1", "-run=Fail", ".").is(1).has("as asked", "FAIL\texample.com/proj")
 	s.same("build", "./absent").is(1).says("directory not found")
 	test := []string{"test", "-count=1", "-v", "-run=Where", "."}
@@ -514,7 +515,7 @@ func TestGo(t *testing.T) {
 	if exists(s.dir + "/prog") {
 		t.Error("a program was written where nothing was granted")
 	}
-	s.cage("CACHE=go", "WRITABLE=.").caged("build", "-o", "prog", "./cmd").is(0).quiet()
+	s.cage("CACHE=go", "WRITABLE=.").caged("build", "-o", "prog", "./cmd").is(0).justNoted(lib...)
 	cmd := exec.Command("./prog")
 	cmd.Dir = s.dir
 	if out, err := cmd.Output(); err != nil || string(out) != "lib 'a b' c\nbare\n"+homeSecret+"\n" {
@@ -551,6 +552,7 @@ func compiled(r *result) (names []string) {
 func TestGoCache(t *testing.T) {
 	s := newSite(t, "go")
 	s.goProject()
+	lib := []string{"another source tree is visible read-only", s.root + "/lib"}
 	s.write("small/main.go", "package main\n\nimport \"example.com/lib\"\n\nfunc main() { println(lib.Name) }\n")
 	s = s.set("GOPROXY=off").unset("GOCACHE")
 	build := []string{"build", "-x", "-o", "/dev/null", "./small"}
@@ -570,8 +572,8 @@ func TestGoCache(t *testing.T) {
 		want []string
 	}{
 		{"without the cache, again", compiled(s.caged(build...).is(0)), all},
-		{"with the cache, which is empty", compiled(granted.caged(build...).is(0).quiet()), all},
-		{"with the cache of an earlier run", compiled(granted.caged(build...).is(0).quiet()), nil},
+		{"with the cache, which is empty", compiled(granted.caged(build...).is(0).justNoted(lib...)), all},
+		{"with the cache of an earlier run", compiled(granted.caged(build...).is(0).justNoted(lib...)), nil},
 		{"bare after caged ones", compiled(granted.bare(build...).is(0)), nil},
 	} {
 		slices.Sort(all)

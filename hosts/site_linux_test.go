@@ -261,6 +261,15 @@ func (r *result) noted(parts ...string) *result {
 	return r
 }
 
+// justNoted is noted for a run that had no other note.
+func (r *result) justNoted(parts ...string) *result {
+	r.t.Helper()
+	if len(r.notes) != 1 {
+		r.t.Fatalf("%q: %q", r.args, r.notes)
+	}
+	return r.noted(parts...)
+}
+
 // quiet fails the test when there was any start note.
 func (r *result) quiet() *result {
 	r.t.Helper()
