@@ -52,8 +52,7 @@ func (b *builder) cache(g Grant, why string, isDir bool) error {
 		return &refusal.Error{What: "cannot grant " + g.By, Object: Quote(g.Path), Cause: "it is a link, to " + Quote(r.Path) + ", and a lock file is none",
 			Hint: "remove the link"}
 	case err == nil && b.leadsOut(r):
-		return &refusal.Error{What: "cannot grant " + g.By, Object: Quote(g.Path), Cause: "a link in the working directory leads out of it, to " + Quote(r.Path),
-			Hint: "name that directory by the tool's own variable, if it is meant"}
+		return leadsOut(g, r)
 	case err == nil && r.Info.IsDir() != isDir:
 		return &refusal.Error{What: "cannot grant " + g.By, Object: Quote(g.Path), Cause: map[bool]string{
 			true: "it is not a directory", false: "it is a directory"}[isDir], Hint: "move it away, or set the tool's own variable"}
@@ -87,8 +86,7 @@ func (b *builder) future(g Grant) (hostfs.Resolved, error) {
 	}
 	r.Path = hostfs.Join(r.Path, rest)
 	if b.leadsOut(r) {
-		return r, &refusal.Error{What: "cannot grant " + g.By, Object: Quote(g.Path), Cause: "a link in the working directory leads out of it, to " + Quote(r.Path),
-			Hint: "name that directory by the tool's own variable, if it is meant"}
+		return r, leadsOut(g, r)
 	}
 	return r, b.grantablePath(g, r.Path)
 }
@@ -102,6 +100,11 @@ func (b *builder) leadsOut(r hostfs.Resolved) bool {
 		}
 	}
 	return false
+}
+
+func leadsOut(g Grant, r hostfs.Resolved) error {
+	return &refusal.Error{What: "cannot grant " + g.By, Object: Quote(g.Path), Cause: "a link in the working directory leads out of it, to " + Quote(r.Path),
+		Hint: "name that directory by the tool's own variable, if it is meant"}
 }
 
 func (m Missing) kind() string {

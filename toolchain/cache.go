@@ -69,8 +69,11 @@ func CacheNamed(h Host, by, name string) (Cache, error) {
 			if p != "" {
 				cause = strconv.Quote(p) + ", where the tool would keep it, is not an absolute path that can be followed"
 			}
-			return Cache{}, &refusal.Error{What: "cannot grant " + f.by, Cause: cause,
-				Hint: "set " + or(c.variable, "CARGO_HOME") + " to an absolute path"}
+			variable := c.variable
+			if variable == "" {
+				variable = "CARGO_HOME"
+			}
+			return Cache{}, &refusal.Error{What: "cannot grant " + f.by, Cause: cause, Hint: "set " + variable + " to an absolute path"}
 		}
 		out := Cache{Name: name, Dirs: []string{clean(p)}, Why: c.why}
 		if c.variable != "" {
@@ -109,15 +112,8 @@ func oneName(name string) string {
 	return ""
 }
 
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
-}
-
-// cold returns what the tool called command keeps outside and would not find inside, nil where that does no harm: cargo
-// and go say so themselves when they cannot download.
+// cold notes what the tool called command keeps outside and would not find inside, unless that does no harm: cargo and go
+// say so themselves when they cannot download.
 func (f *finder) cold(command string) {
 	name := base(command)
 	switch name {
@@ -194,8 +190,8 @@ var cacheSettings = [...]struct{ name, file, key string }{
 func (f *finder) cacheSetting(name string) string {
 	switch name {
 	case "npm": // which takes its variables in any case
-		for n, v := range f.env {
-			if strings.EqualFold(n, "npm_config_cache") && v != "" {
+		for _, kv := range f.Env { // in their order, so that the plan is the same each time
+			if n, v, _ := strings.Cut(kv, "="); strings.EqualFold(n, "npm_config_cache") && v != "" {
 				return v
 			}
 		}

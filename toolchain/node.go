@@ -2,7 +2,6 @@ package toolchain
 
 import (
 	"io/fs"
-	"strconv"
 	"strings"
 
 	"github.com/selfcage/selfcage/internal/hostfs"
@@ -82,14 +81,13 @@ func (f *finder) npmConfig() {
 }
 
 // settingsFile makes a copy of a file of settings below the cage's HOME, without the lines that look like secrets. Paths
-// keep their meaning; those that are the value of one of keys are shown.
-func (f *finder) settingsFile(p, name, why string, keys ...string) {
+// keep their meaning; those that are the value of one of keys are shown. It returns how many lines were left out.
+func (f *finder) settingsFile(p, name, why string, keys ...string) (left int) {
 	text, ok := f.small(p)
 	if !ok || text == "" {
-		return
+		return 0
 	}
 	var b strings.Builder
-	left := 0
 	for line := range strings.Lines(text) {
 		if holdsSecret(line) {
 			left++
@@ -107,11 +105,8 @@ func (f *finder) settingsFile(p, name, why string, keys ...string) {
 		}
 		b.WriteString(line)
 	}
-	if left > 0 && (f.commands["pip"] || f.commands["pip3"] || f.commands["python"] || f.commands["python3"]) {
-		// An index with a password is another index without it; npm's tokens are lines of their own.
-		f.note(p + " is copied without the lines that hold credentials: " + strconv.Itoa(left))
-	}
 	f.out.Files = append(f.out.Files, File{Name: name, Data: []byte(b.String()), By: f.by, Why: why})
+	return left
 }
 
 // nodeModules shows the packages that node_modules leads to outside of what is visible: npm link, workspaces, pnpm's

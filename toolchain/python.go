@@ -2,6 +2,7 @@ package toolchain
 
 import (
 	"io/fs"
+	"strconv"
 	"strings"
 
 	"github.com/selfcage/selfcage/internal/hostfs"
@@ -94,7 +95,8 @@ func pythonName(s string) bool {
 	if !ok {
 		rest, ok = strings.CutPrefix(s, "pypy")
 	}
-	return ok && strings.Trim(rest, "0123456789.") == "" || ok && strings.Trim(rest, "0123456789.") == "t"
+	rest = strings.Trim(rest, "0123456789.")
+	return ok && (rest == "" || rest == "t")
 }
 
 // site is a library directory with packages in it, of the environment at root.
@@ -275,7 +277,11 @@ func (f *finder) pipConfig() {
 	}
 	for _, p := range [...]string{f.config("pip/pip.conf"), f.inHome(".pip/pip.conf")} {
 		if f.is(p) {
-			f.settingsFile(p, ".config/pip/pip.conf", "pip's settings, without credentials", "cert", "client-cert")
+			left := f.settingsFile(p, ".config/pip/pip.conf", "pip's settings, without credentials", "cert", "client-cert")
+			if left > 0 && (f.commands["pip"] || f.commands["pip3"] || f.commands["python"] || f.commands["python3"]) {
+				// An index with a password is another index without it; npm's tokens are lines of their own.
+				f.note(p + " is copied without the lines that hold credentials: " + strconv.Itoa(left))
+			}
 			return
 		}
 	}

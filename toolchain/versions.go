@@ -115,10 +115,10 @@ func (f *finder) ccache() {
 	for _, d := range f.path {
 		used = used || strings.HasSuffix(d.real, "/ccache") || strings.HasSuffix(d.real, "/ccache/bin") || strings.HasSuffix(d.real, "/lib64/ccache")
 	}
-	if used = used || f.there(f.cachePath("ccache", "CCACHE_DIR", "", "")); !used {
+	dir := f.cachePath("ccache", "CCACHE_DIR", "", "")
+	if !used && !f.there(dir) {
 		return
 	}
-	dir := f.cachePath("ccache", "CCACHE_DIR", "", "")
 	for _, conf := range [...]string{f.config("ccache/ccache.conf"), dir + "/ccache.conf"} {
 		if f.env["CCACHE_CONFIGPATH"] == "" && f.is(conf) {
 			if _, ok := f.tree(conf, "ccache's settings"); ok {
