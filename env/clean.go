@@ -71,7 +71,8 @@ func cageSetting(name string) bool {
 
 // cageSettings are the variables of package policy, which this one cannot import; a test compares.
 var cageSettings = [...]string{"MODE", "READABLE", "WRITABLE", "NETWORK", "HOSTS", "GPU", "NPU", "DEVICE", "CACHE", "ENV",
-	"SECRET", "LIMIT", "POLICY", "BWRAP", "REPORT", "QUIET"}
+	"SECRET", "LIMIT", "POLICY", "BWRAP", "REPORT", "QUIET", "HIDE", "PROTECT", "TMP_SIZE", "RECIPE", "DEFINE",
+	"REQUIRE_APPROVED", "MANIFEST"}
 
 // neverListed: Lemonade keeps its API keys and the paths of its stores here, under names of any shape. The settings of a
 // cage whose host program is called so are none of these.

@@ -2,9 +2,12 @@ package env
 
 import (
 	"errors"
+	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/selfcage/selfcage/internal/refusal"
 	"github.com/selfcage/selfcage/policy"
@@ -90,6 +93,7 @@ func nameOf(entry string) string {
 	return name
 }
 
+// Seeds R17, R18: no allowlist lets a secret through, at either level; the error names it and says what does.
 func TestSecretsAtBothLevels(t *testing.T) {
 	for _, clean := range []bool{false, true} {
 		for _, entry := range secretEntries {
@@ -232,14 +236,19 @@ func TestClean(t *testing.T) {
 
 // The settings that the clean level lets through are those of package policy, whose fields are called as the variables.
 func TestSettingsArePolicys(t *testing.T) {
-	settings := reflect.TypeFor[policy.Settings]()
-	if n := settings.NumField(); n != len(cageSettings) {
-		t.Errorf("%d settings here, %d in package policy", len(cageSettings), n)
-	}
+	settings, variables := reflect.TypeFor[policy.Settings](), 0
 	for i := range settings.NumField() {
-		if name := "X_SANDBOX_" + strings.ToUpper(settings.Field(i).Name); !cageSetting(name) {
+		field := settings.Field(i).Name
+		if field == "Note" || field == "Confined" {
+			continue // nobody says these in a variable
+		}
+		variables++
+		if name := "X_SANDBOX_" + variableName(field); !cageSetting(name) {
 			t.Errorf("%s is dropped", name)
 		}
+	}
+	if variables != len(cageSettings) {
+		t.Errorf("%d settings here, %d in package policy", len(cageSettings), variables)
 	}
 	for _, name := range cageSettings {
 		if s, err := policy.FromEnv("X_SANDBOX_", []string{"X_SANDBOX_" + name + "=1"}); err == nil && reflect.ValueOf(s).IsZero() {
@@ -248,7 +257,19 @@ func TestSettingsArePolicys(t *testing.T) {
 	}
 }
 
-// A namespace that no allowlist opens, set or not: only the one who runs it may, with --secret.
+// variableName is TMP_SIZE for TmpSize, and GPU for GPU.
+func variableName(field string) string {
+	var b strings.Builder
+	for i, c := range field {
+		if i > 0 && unicode.IsUpper(c) && unicode.IsLower(rune(field[i-1])) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToUpper(c))
+	}
+	return b.String()
+}
+
+// Seeds R18 and R36: a namespace that no allowlist opens, set or not: only the one who runs it may, with --secret.
 func TestCleanRefusesLemonade(t *testing.T) {
 	for _, name := range []string{"LEMONADE_HOST", "LEMONADE_UNSET", "lemonade_host"} {
 		environ := []string{"LEMONADE_HOST=hunter2", "lemonade_host=hunter2"}
@@ -363,6 +384,80 @@ func again(t *testing.T, kept []Kept, rules Rules, loosely func(Kept) bool) {
 	for _, k := range kept {
 		if value, ok := values[k.Name]; !loosely(k) && (!ok || value != k.Value) {
 			t.Errorf("%q=%q by %q is %q, %v the second time", k.Name, k.Value, k.Rule, value, ok)
+		}
+	}
+}
+
+// Seeds R17, R19 and H22: what was scrubbed is scrubbed. A second time with the same rules keeps all of it and drops
+// nothing, at both levels, whatever stands beside what.
+func TestScrubTwice(t *testing.T) {
+	all := append(append([]string{
+		"LD_PRELOAD=/gone.so:libfaketime.so", "TMPDIR=/gone", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=a.b", "GIT_CONFIG_VALUE_0=c",
+		"DISPLAY=:0", "XDG_RUNTIME_DIR=/run/user/7", "WAYLAND_DISPLAY=wayland-0", "SSH_AUTH_SOCK=/tmp/x", "EMPTY=", "_=/usr/bin/env",
+	}, secretEntries...), harmlessEntries...)
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		var environ []string
+		for range r.IntN(40) {
+			environ = append(environ, all[r.IntN(len(all))])
+		}
+		for _, clean := range []bool{false, true} {
+			rules := Rules{Clean: clean, Visible: inside}
+			if len(environ) > 0 && clean {
+				rules.Secret = []string{nameOf(environ[0])}
+			}
+			once, _, err := Scrub(environ, rules)
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			var kept []string
+			for _, k := range once {
+				kept = append(kept, k.Name+"="+k.Value)
+			}
+			if rules.Secret != nil && !slices.ContainsFunc(once, func(k Kept) bool { return k.Name == rules.Secret[0] }) {
+				rules.Secret = nil // git's set went as a whole
+			}
+			twice, dropped, err := Scrub(kept, rules)
+			var again []string
+			for _, k := range twice {
+				again = append(again, k.Name+"="+k.Value)
+			}
+			if err != nil || len(dropped) > 0 || !slices.Equal(kept, again) {
+				t.Fatalf("seed %d, clean %v: %q, then %q, dropped %v, %v", seed, clean, kept, again, dropped, err)
+			}
+		}
+	}
+	if n := len(secretEntries) + len(harmlessEntries); n < 200 {
+		t.Errorf("only %d names in the two tables", n)
+	}
+}
+
+// Seeds R17, R18, R20 and RFC section 8: what a live download needs passes by name and never by itself; a loader's or an
+// interpreter's variable is named, too; a secret is refused although it is named, with the reason.
+func TestAllowlist(t *testing.T) {
+	for _, entry := range []string{"HTTP_PROXY=http://proxy:3128", "HTTPS_PROXY=http://proxy:3128", "NO_PROXY=localhost", "SSL_CERT_FILE=/work/tmp",
+		"SSL_CERT_DIR=/work/tmp", "HF_HOME=/src/hf", "LD_LIBRARY_PATH=/src/lib", "PYTHONPATH=/src", "PYTHONSTARTUP=/src/x.py"} {
+		name := nameOf(entry)
+		kept, dropped, err := Scrub([]string{entry}, Rules{Clean: true, Visible: inside})
+		if err != nil || len(kept) != 0 || len(dropped) != 1 || !strings.HasPrefix(dropped[0].Rule, "not on the allowlist") {
+			t.Errorf("%s by itself: %v %v %v", name, kept, dropped, err)
+		}
+		kept, dropped, err = Scrub([]string{entry}, Rules{Clean: true, Allow: []string{name}, Visible: inside})
+		if err != nil || len(dropped) != 0 || len(kept) != 1 || kept[0].Rule != "--env" {
+			t.Errorf("%s by name: %v %v %v", name, kept, dropped, err)
+		}
+	}
+	for _, entry := range []string{"AWS_SECRET_ACCESS_KEY=hunter2", "GITHUB_TOKEN=hunter2", "GITLAB_TOKEN=hunter2", "AZURE_CLIENT_SECRET=hunter2",
+		"HF_TOKEN=hunter2", "MY_APP_PASSWORD=hunter2", "LEMONADE_API_KEY=hunter2", "LEMONADE_ANYTHING=hunter2", "HTTPS_PROXY=http://u:hunter2@proxy:1"} {
+		for _, clean := range []bool{false, true} {
+			if !clean && strings.HasSuffix(nameOf(entry), "ANYTHING") {
+				continue
+			}
+			_, _, err := Scrub([]string{entry}, Rules{Clean: clean, Allow: []string{nameOf(entry)}, Visible: inside})
+			var r *refusal.Error
+			if !errors.As(err, &r) || r.Cause == "" || r.Object != nameOf(entry) || strings.Contains(r.Error()+r.Hint, "hunter2") {
+				t.Errorf("%s, clean %v: %v", nameOf(entry), clean, err)
+			}
 		}
 	}
 }

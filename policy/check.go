@@ -27,6 +27,7 @@ func (s Settings) Validate() (Settings, error) {
 		}
 		t.set(&out, es)
 	}
+	out.Confined = append(out.Confined, s.Confined...)
 	return out, nil
 }
 
@@ -65,11 +66,40 @@ func checkNetwork(e Entry) error {
 	return wrong(e, "unknown network", "accepted are shared, none, egress", "")
 }
 
-func checkQuiet(e Entry) error {
+func checkHost(e Entry) error {
+	_, err := ParseHost(fold(e.Value))
+	r, ok := err.(*refusal.Error)
+	if !ok {
+		return err
+	}
+	object := e.By
+	if r.Object != "" {
+		object += " " + r.Object
+	}
+	return &refusal.Error{What: r.What, Object: object, Cause: "it " + r.Cause, Hint: r.Hint}
+}
+
+func checkSwitch(e Entry) error {
 	if e.Value == "1" || e.Value == "0" {
 		return nil
 	}
 	return wrong(e, "wrong value", "accepted are 1 and 0", "")
+}
+
+func checkSize(e Entry) error {
+	if _, ok := ParseSize(e.Value); ok {
+		return nil
+	}
+	return wrong(e, "wrong value", "it is no size", "write a number of bytes above 0, or 512M, 2G")
+}
+
+// checkDefine: a relative path would mean another one in every directory.
+func checkDefine(e Entry) error {
+	name, path, ok := strings.Cut(e.Value, "=")
+	if ok && name != "" && strings.Trim(lower(name), "abcdefghijklmnopqrstuvwxyz0123456789_") == "" && strings.HasPrefix(path, "/") {
+		return nil
+	}
+	return wrong(e, "wrong value", "it is not NAME=PATH with an absolute path", "for example model_dir=/models/m")
 }
 
 // checkBwrap: a relative path would let the directory that the run happens in choose the program that confines it.
@@ -108,7 +138,8 @@ func (s Settings) Unsupported() error {
 	for i := range table {
 		t := &table[i]
 		for _, e := range t.entries(&s) {
-			if t.notYet(e.Value) {
+			// A policy's devices are selected by hardware profiles, which a later version has; those of the operator are paths.
+			if t.notYet(e.Value) || t.suffix == "DEVICE" && strings.HasPrefix(e.By, "policy ") {
 				return &refusal.Error{
 					What:   lower(t.suffix) + " " + show(e.Value) + " needs what a later version brings",
 					Object: e.By,
@@ -124,7 +155,7 @@ func (s Settings) Unsupported() error {
 func (t *setting) instead() string {
 	switch t.suffix {
 	case "MODE":
-		return "use " + string(Bwrap) + " or " + string(Off)
+		return "use " + string(Bwrap) + ", " + string(Enforced) + " or " + string(Auto)
 	case "NETWORK":
 		return "use shared or none"
 	}

@@ -24,18 +24,14 @@ func TestValidate(t *testing.T) {
 func TestUnsupported(t *testing.T) {
 	one := func(v string) []Entry { return []Entry{{v, "who"}} }
 	for want, s := range map[string]Settings{
-		"mode landlock needs what a later version brings, who":        {Mode: Entry{"landlock", "who"}},
-		"mode auto needs what a later version brings, who":            {Mode: Entry{"auto", "who"}},
-		"mode enforced needs what a later version brings, who":        {Mode: Entry{"enforced", "who"}},
-		"mode scrubbed_only needs what a later version brings, who":   {Mode: Entry{"scrubbed_only", "who"}},
-		"mode disabled needs what a later version brings, who":        {Mode: Entry{"disabled", "who"}},
-		"network egress needs what a later version brings, who":       {Network: Entry{"egress", "who"}},
-		"hosts a.b:443 needs what a later version brings, who":        {Hosts: one("a.b:443")},
-		"gpu all needs what a later version brings, who":              {GPU: one("all")},
-		"npu all needs what a later version brings, who":              {NPU: one("all")},
-		"limit pids=1 needs what a later version brings, who":         {Limit: one("pids=1")},
-		`policy "a b.toml" needs what a later version brings, who`:    {Policy: Entry{"a b.toml", "who"}},
-		"mode auto needs what a later version brings, P_SANDBOX_MODE": {Mode: Entry{"auto", "P_SANDBOX_MODE"}, GPU: one("all")},
+		"mode landlock needs what a later version brings, who":               {Mode: Entry{"landlock", "who"}},
+		"network egress needs what a later version brings, who":              {Network: Entry{"egress", "who"}},
+		"hosts a.b:443 needs what a later version brings, who":               {Hosts: one("a.b:443")},
+		"gpu all needs what a later version brings, who":                     {GPU: one("all")},
+		"npu all needs what a later version brings, who":                     {NPU: one("all")},
+		"limit pids=1 needs what a later version brings, who":                {Limit: one("pids=1")},
+		"device /dev/dri needs what a later version brings, policy p.toml:3": {Device: []Entry{{"/dev/dri", "policy p.toml:3"}}},
+		"mode landlock needs what a later version brings, P_SANDBOX_MODE":    {Mode: Entry{"landlock", "P_SANDBOX_MODE"}, GPU: one("all")},
 	} {
 		err := s.Unsupported()
 		refused(t, err, want)
@@ -43,9 +39,11 @@ func TestUnsupported(t *testing.T) {
 			t.Errorf("got %q, want %q", err, want)
 		}
 	}
-	for _, mode := range []string{"", "off", "bwrap"} {
+	for _, mode := range []string{"", "off", "bwrap", "auto", "enforced", "scrubbed_only", "disabled"} {
 		s := Settings{Mode: Entry{mode, "x"}, Network: Entry{"none", "x"}, Bwrap: Entry{"/b", "x"}, Report: Entry{"-", "x"}, Quiet: Entry{"1", "x"},
-			Readable: one("/r"), Writable: one("/w"), Device: one("/dev/fuse"), Env: one("A"), Secret: one("B"), Cache: one("go")}
+			Readable: one("/r"), Writable: one("/w"), Device: one("/dev/fuse"), Env: one("A"), Secret: one("B"), Cache: one("go"),
+			Policy: Entry{"p.toml", "x"}, TmpSize: Entry{"1G", "x"}, Note: Entry{"n", "x"}, Hide: one("/h"), Protect: one("/p"), Recipe: one("r"), Define: one("a=/b"),
+			RequireApproved: Entry{"1", "x"}, Manifest: Entry{"1", "x"}}
 		if err := s.Unsupported(); err != nil {
 			t.Error(err)
 		}

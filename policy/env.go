@@ -28,15 +28,17 @@ func Prefix(name string) string {
 // FromEnv reads the variables that begin with prefix out of environ, whose strings are "NAME=value". An empty variable
 // is as if unset. Of a name that is there twice the first counts, as for os.Getenv.
 //
-// READABLE and WRITABLE are split at ':' and their elements are literal; a path that contains ':' cannot be named there
-// (the flags --read and --write can). The other lists are split at ',' and space around an element does not count. An
-// empty element is ignored.
+// Lists of paths are split at ':' and their elements are literal; a path that contains ':' cannot be named there (the flags
+// can). The other lists are split at ',' and space around an element does not count. An empty element is ignored.
 //
 // The error is a *refusal.Error that names the variable; the Settings are then zero.
 func FromEnv(prefix string, environ []string) (Settings, error) {
 	var s Settings
 	for i := range table {
 		t := &table[i]
+		if t.suffix == "" {
+			continue
+		}
 		name := prefix + t.suffix
 		value := lookup(environ, name)
 		if t.list == nil {

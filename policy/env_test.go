@@ -46,9 +46,9 @@ func TestFromEnv(t *testing.T) {
 			Writable: entries("P_WRITABLE", "/a", "b"), Env: entries("P_ENV", "A", "B")}},
 		{"only separators", []string{"P_WRITABLE=::", "P_ENV=, ,"}, Settings{}},
 		{"odd bytes", []string{"P_READABLE=/a\nb\xff\":/é"}, Settings{Readable: entries("P_READABLE", "/a\nb\xff\"", "/é")}},
-		{"commas", []string{"P_HOSTS=a.b:443, *.c", "P_GPU=all", "P_NPU=/dev/davinci0,0000:01:00.0", "P_DEVICE=/dev/fuse,/dev/a:b",
+		{"commas", []string{"P_HOSTS=a.b:443, *.c.d", "P_GPU=all", "P_NPU=/dev/davinci0,0000:01:00.0", "P_DEVICE=/dev/fuse,/dev/a:b",
 			"P_CACHE=go,pip", "P_SECRET=TOKEN", "P_LIMIT=memory=1G,pids=9"}, Settings{
-			Hosts: entries("P_HOSTS", "a.b:443", "*.c"), GPU: entries("P_GPU", "all"),
+			Hosts: entries("P_HOSTS", "a.b:443", "*.c.d"), GPU: entries("P_GPU", "all"),
 			NPU: entries("P_NPU", "/dev/davinci0", "0000:01:00.0"), Device: entries("P_DEVICE", "/dev/fuse", "/dev/a:b"),
 			Cache: entries("P_CACHE", "go", "pip"), Secret: entries("P_SECRET", "TOKEN"), Limit: entries("P_LIMIT", "memory=1G", "pids=9")}},
 	}

@@ -6,15 +6,10 @@ import "strconv"
 // makes one; a host program that carries its grants in code fills the same fields (seeds R37).
 //
 // It says nothing about what was not said: no mode means enforced and no network means none to whoever puts a policy in
-// force, while a Network of "none" was said. That a value is here does not mean that it may be granted: credential roots,
-// secret names and host patterns are judged where the host is known.
+// force, while a Network of "none" was said. That a value is here does not mean that it may be granted: credential roots and
+// secret names are judged where the host is known.
 type File struct {
-	Settings Settings // never a Secret, a Bwrap, a Quiet or a Policy
-
-	Hide    []Entry // paths that are not visible, whatever is granted
-	Protect []Entry // paths that stay read-only inside a writable grant
-	Tmp     Entry   // size of the private /tmp in bytes, for ParseSize
-	Note    Entry   // free text; "exempt_container_backend" says that a container runtime isolates
+	Settings Settings // never a Secret, a Bwrap, a Quiet, a Policy, a Recipe or a Define
 
 	// Said has the keys of the file as they are spelt there, "read_paths" and so on: an empty list that was said narrows to
 	// nothing, one that was not said leaves alone.

@@ -67,7 +67,7 @@ func oneFlag(s *Settings, args []string) (rest []string, err error) {
 func flagNamed(word string) *setting {
 	name, ok := strings.CutPrefix(word, "--")
 	for i := range table {
-		if ok && table[i].flag == name {
+		if ok && name != "" && table[i].flag == name {
 			return &table[i]
 		}
 	}

@@ -11,6 +11,9 @@ func Help() string {
 	var b strings.Builder
 	for i := range table {
 		t := &table[i]
+		if t.suffix == "" {
+			continue
+		}
 		b.WriteString("  " + t.spelling() + strings.Repeat(" ", width+2-len(t.spelling())) + t.help + t.laterNote() + "\n")
 	}
 	return b.String()
@@ -22,6 +25,9 @@ func Markdown(prefix string) string {
 	b.WriteString("| variable | flag | meaning |\n|---|---|---|\n")
 	for i := range table {
 		t := &table[i]
+		if t.suffix == "" {
+			continue
+		}
 		b.WriteString("| `" + prefix + t.suffix + "` | `" + t.spelling() + "` | " + t.help + t.listNote() + t.laterNote() + " |\n")
 	}
 	return b.String()

@@ -18,6 +18,9 @@ func Merge(strongestFirst ...Settings) Settings {
 		}
 		t.set(&out, unique(es))
 	}
+	for _, s := range strongestFirst {
+		out.Confined = append(out.Confined, s.Confined...)
+	}
 	return out
 }
 
@@ -39,6 +42,9 @@ func (s Settings) Absolute(dir string) Settings {
 		t.set(&out, unique(es))
 	}
 	out.Readable = without(out.Readable, out.Writable)
+	for i, c := range out.Confined {
+		out.Confined[i] = c.clean()
+	}
 	return out
 }
 

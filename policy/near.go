@@ -9,6 +9,9 @@ func nearest(word string, variable bool) *setting {
 	least := tooFar
 	for i := range table {
 		t := &table[i]
+		if t.suffix == "" {
+			continue
+		}
 		name, other := t.flag, lower(t.suffix)
 		if variable {
 			name, other = other, name

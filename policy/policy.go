@@ -68,6 +68,11 @@ type Settings struct {
 	Report  Entry // a file, or "-" for standard error
 	Policy  Entry // a policy file
 	Quiet   Entry // "1" or "0"
+	TmpSize Entry // size of the private /tmp in bytes, for ParseSize
+	Note    Entry // free text of a policy; ContainerNote says that a container runtime isolates
+
+	RequireApproved Entry // "1" or "0": refuse what is wider than the approved policy
+	Manifest        Entry // "1" or "0": the report records what the run can see
 
 	Readable []Entry // paths, relative ones to the working directory
 	Writable []Entry // paths, relative ones to the working directory
@@ -79,7 +84,21 @@ type Settings struct {
 	Env      []Entry // names of variables
 	Secret   []Entry // names of secret variables
 	Limit    []Entry // "memory=…", "pids=…", "cpu=…"
+	Hide     []Entry // paths that are not visible, whatever is granted
+	Protect  []Entry // paths that stay read-only inside a writable grant
+	Recipe   []Entry // files of third parties that narrow the rest
+	Define   []Entry // "NAME=PATH": what {NAME} stands for in a policy file
+
+	// Confined are paths of the lists above that must not lead out of a directory by their links. It is not said by anybody
+	// but follows from how a path was said.
+	Confined []Confined
 }
+
+// Confined says that Path, with all links resolved, must lie in Root: "{model_dir}/x" in the model directory.
+type Confined struct{ Path, Root string }
+
+// ContainerNote is the note of a policy whose run a container runtime isolates already (seeds R2, R39).
+const ContainerNote = "exempt_container_backend"
 
 // Said returns everything that was said except the mode, in the order of the documentation: what an explicit off
 // leaves unused.
@@ -91,6 +110,17 @@ func (s Settings) Said() []Entry {
 		}
 	}
 	return said
+}
+
+// Each calls f for every setting that was said, in the order of the documentation, with the name that reports and policy
+// show give it.
+func (s Settings) Each(f func(name string, scalar bool, entries []Entry)) {
+	for i := range table {
+		t := &table[i]
+		if es := t.entries(&s); len(es) > 0 {
+			f(t.name(), t.list == nil, es)
+		}
+	}
 }
 
 // fold is how a word with a fixed set of values is read.

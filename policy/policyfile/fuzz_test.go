@@ -97,13 +97,19 @@ func granted(t *testing.T, f policy.File, doc map[string]any, lines int) {
 		paths bool
 	}{
 		{"read_paths", doc, s.Readable, true}, {"write_paths", doc, s.Writable, true}, {"devices", doc, s.Device, true},
-		{"hide", doc, f.Hide, true}, {"protect", doc, f.Protect, true}, {"gpu", doc, s.GPU, false}, {"npu", doc, s.NPU, false},
+		{"hide", doc, f.Settings.Hide, true}, {"protect", doc, f.Settings.Protect, true}, {"gpu", doc, s.GPU, false}, {"npu", doc, s.NPU, false},
 		{"cache", doc, s.Cache, false}, {"env_allowlist", doc, s.Env, false}, {"hosts", network, s.Hosts, false},
 	} {
 		words := make(map[string]bool)
 		for _, w := range literal(g.doc, g.key) {
 			if g.paths {
 				w = substituted(w)
+			}
+			if g.key == "hosts" {
+				h, err := policy.ParseHost(w)
+				if w = h.String(); err != nil {
+					t.Fatalf("the host %q is accepted: %v", w, err)
+				}
 			}
 			words[w] = true
 		}

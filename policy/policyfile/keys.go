@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/selfcage/selfcage/internal/refusal"
 	"github.com/selfcage/selfcage/policy"
 )
 
@@ -18,32 +19,73 @@ type decoder struct {
 
 // key is one key of a policy. Its reader puts a value into f.
 type key struct {
-	name   string
-	also   string // what people write instead, with a space between
-	narrow bool   // a delta may say it too
-	read   func(d *decoder, f *policy.File, p pair) error
+	name    string
+	also    string // what people write instead, with a space between
+	narrow  bool   // a delta may say it too
+	read    func(d *decoder, f *policy.File, p pair) error
+	value   string // what its value is, for the documentation
+	meaning string
+	example string // in TOML
 }
 
 // keys is the table of all keys, in the order of the documentation.
 func keys() []key {
 	return []key{
-		{"mode", "", false, (*decoder).mode},
-		{"read_paths", "read readable", true, paths(func(f *policy.File) *[]policy.Entry { return &f.Settings.Readable })},
-		{"write_paths", "write writable", true, paths(func(f *policy.File) *[]policy.Entry { return &f.Settings.Writable })},
-		{"devices", "device", true, paths(func(f *policy.File) *[]policy.Entry { return &f.Settings.Device })},
-		{"gpu", "gpus", true, words(func(f *policy.File) *[]policy.Entry { return &f.Settings.GPU }, "all")},
-		{"npu", "npus", true, words(func(f *policy.File) *[]policy.Entry { return &f.Settings.NPU }, "all")},
-		{"network", "net egress hosts host", true, (*decoder).network},
-		{"env_allowlist", "env environment", true, (*decoder).env},
-		{"cache", "caches", true, words(func(f *policy.File) *[]policy.Entry { return &f.Settings.Cache }, "")},
-		{"tmp", "tmp_size", false, (*decoder).tmp},
-		{"hide", "hidden deny", true, paths(func(f *policy.File) *[]policy.Entry { return &f.Hide })},
-		{"protect", "protected", true, paths(func(f *policy.File) *[]policy.Entry { return &f.Protect })},
-		{"limits", "limit memory pids cpu", false, (*decoder).limits},
-		{"report", "", false, (*decoder).report},
-		{"note", "notes", false, (*decoder).note},
-		{"narrow", "", false, (*decoder).narrow},
-		{"extends", "extend include", false, (*decoder).extend},
+		{"mode", "", false, (*decoder).mode,
+			"string",
+			"how to confine: " + strings.Join(policy.Modes(), ", "), `mode = "enforced"`},
+		{"read_paths", "read readable", true, paths(func(f *policy.File) *[]policy.Entry { return &f.Settings.Readable }),
+			"list of paths",
+			"files and directories that the run may read", `read_paths = ["{model_dir}", "/opt/models"]`},
+		{"write_paths", "write writable", true, paths(func(f *policy.File) *[]policy.Entry { return &f.Settings.Writable }),
+			"list of paths",
+			"files and directories that the run may read and write", `write_paths = ["{scratch_dir}"]`},
+		{"devices", "device", true, paths(func(f *policy.File) *[]policy.Entry { return &f.Settings.Device }),
+			"list of paths",
+			"device nodes, or directories of them (not in this version unless empty)", `devices = ["/dev/kfd", "/dev/dri"]`},
+		{"gpu", "gpus", true, words(func(f *policy.File) *[]policy.Entry { return &f.Settings.GPU }, "all"),
+			`"all" or list of strings`,
+			"GPUs: all, or nodes, PCI addresses, CDI names (not in this version unless empty)", `gpu = "all"`},
+		{"npu", "npus", true, words(func(f *policy.File) *[]policy.Entry { return &f.Settings.NPU }, "all"),
+			`"all" or list of strings`,
+			"NPUs, as gpu (not in this version unless empty)", `npu = ["/dev/accel/accel0"]`},
+		{"network", "net egress hosts host", true, (*decoder).network,
+			"object of egress (true or false) and hosts (list of host patterns)",
+			"with egress only the hosts named, of which there must be one or more (egress is not in this version); " +
+				"without, a loopback of its own and nothing else",
+			`network = { egress = true, hosts = ["huggingface.co"] }`},
+		{"env_allowlist", "env environment", true, (*decoder).env,
+			"list of names",
+			"variables of the caller that the run gets although scrubbing would drop them; a secret is an error",
+			`env_allowlist = ["HTTPS_PROXY", "SSL_CERT_FILE"]`},
+		{"cache", "caches", true, words(func(f *policy.File) *[]policy.Entry { return &f.Settings.Cache }, ""),
+			"list of names",
+			"tools whose own caches the run may read and write: those of `--cache`", `cache = ["go", "pip"]`},
+		{"tmp", "tmp_size", false, (*decoder).tmp,
+			"size",
+			"size of the private /tmp", `tmp = "2G"`},
+		{"hide", "hidden deny", true, paths(func(f *policy.File) *[]policy.Entry { return &f.Settings.Hide }),
+			"list of paths",
+			"what stays out of sight, whatever else is granted", `hide = ["{cwd}/private"]`},
+		{"protect", "protected", true, paths(func(f *policy.File) *[]policy.Entry { return &f.Settings.Protect }),
+			"list of paths",
+			"what stays read-only inside a directory that is writable", `protect = ["{cwd}/.github"]`},
+		{"limits", "limit memory pids cpu", false, (*decoder).limits,
+			"object of memory (size), pids (integer) and cpu (number of processors)",
+			"what the run may use (not in this version)", `limits = { memory = "8G", pids = 512, cpu = 2 }`},
+		{"report", "", false, (*decoder).report,
+			"path, or `-`",
+			"where the report goes, - for standard error", `report = "{cwd}/report.json"`},
+		{"note", "notes", false, (*decoder).note,
+			"string",
+			"free text for the report; " + policy.ContainerNote + " says that a container runtime isolates the run already",
+			`note = "reviewed in May"`},
+		{"narrow", "", false, (*decoder).narrow,
+			"object of the keys marked narrow",
+			"a delta: takes away from what everything else grants", `narrow = { write_paths = [] }`},
+		{"extends", "extend include", false, (*decoder).extend,
+			"file name, or list of them",
+			"policies whose grants this one takes over, relative to its own directory", `extends = ["base.toml"]`},
 	}
 }
 
@@ -92,7 +134,7 @@ func (d *decoder) object(f *policy.File, n *node, narrow bool) error {
 		}
 	}
 	// Of entries that are equal the first stays.
-	f.Settings, f.Hide, f.Protect = policy.Merge(f.Settings), unique(f.Hide), unique(f.Protect)
+	f.Settings = policy.Merge(f.Settings)
 	return nil
 }
 
@@ -190,6 +232,10 @@ func paths(to func(*policy.File) *[]policy.Entry) func(*decoder, *policy.File, p
 		return d.list(p, "", func(n *node, s string) error {
 			path, err := d.path(n)
 			*to(f) = append(*to(f), policy.Entry{Value: path, By: d.by(n.at)})
+			if name, rest, ok := strings.Cut(strings.TrimPrefix(n.text, "{"), "}"); err == nil && ok && n.text[0] == '{' && rest != "" {
+				// What lies in the place that a token names must not make another place of it by a link.
+				f.Settings.Confined = append(f.Settings.Confined, policy.Confined{Path: path, Root: d.tokens[name]})
+			}
 			return err
 		})
 	}
@@ -271,19 +317,18 @@ func (d *decoder) network(f *policy.File, p pair) error {
 	return nil
 }
 
-// host refuses what can be no host pattern; package egress knows the rest.
+// host never quotes what may be a password in a URL.
 func (d *decoder) host(f *policy.File, n *node, s string) error {
-	const hint = "write a name or *.name, with :PORT where it is not the usual one"
-	name, _, _ := strings.Cut(s, ":")
-	switch {
-	case strings.Contains(s, "://") || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == '@' || r == ',' || r == 0x7f }):
-		// Not quoted: a URL may have a password in it.
-		return d.fail(n.at, "an element of \"hosts\" is no host", hint)
-	case strings.Trim(name, "*.") == "" && !strings.HasPrefix(s, "::"):
-		return d.fail(n.at, quote(s)+" names every host", hint)
+	h, err := policy.ParseHost(s)
+	if r, ok := err.(*refusal.Error); ok {
+		what := r.Object
+		if what == "" {
+			what = `an element of "hosts"`
+		}
+		return d.fail(n.at, what+" "+r.Cause, r.Hint)
 	}
-	f.Settings.Hosts = append(f.Settings.Hosts, policy.Entry{Value: s, By: d.by(n.at)})
-	return nil
+	f.Settings.Hosts = append(f.Settings.Hosts, policy.Entry{Value: h.String(), By: d.by(n.at)})
+	return err
 }
 
 // size reads a number of bytes, an integer or a string such as "2G".
@@ -299,7 +344,7 @@ func (d *decoder) size(p pair) (policy.Entry, error) {
 }
 
 func (d *decoder) tmp(f *policy.File, p pair) (err error) {
-	f.Tmp, err = d.size(p)
+	f.Settings.TmpSize, err = d.size(p)
 	return err
 }
 
@@ -355,7 +400,7 @@ func (d *decoder) report(f *policy.File, p pair) error {
 
 func (d *decoder) note(f *policy.File, p pair) error {
 	s, err := d.text(p.value, `"note"`)
-	f.Note = policy.Entry{Value: s, By: d.by(p.value.at)}
+	f.Settings.Note = policy.Entry{Value: s, By: d.by(p.value.at)}
 	return err
 }
 

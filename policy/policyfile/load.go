@@ -141,19 +141,9 @@ func over(child, base policy.File) policy.File {
 	base.Settings.Limit = slices.DeleteFunc(slices.Clone(base.Settings.Limit), said)
 	out := policy.File{
 		Settings: policy.Merge(child.Settings, base.Settings),
-		Hide:     unique(slices.Concat(child.Hide, base.Hide)),
-		Protect:  unique(slices.Concat(child.Protect, base.Protect)),
-		Tmp:      child.Tmp,
-		Note:     child.Note,
 		Said:     unique(slices.Concat(child.Said, base.Said)),
 		Narrow:   slices.Concat(child.Narrow, base.Narrow),
 		Files:    slices.Concat(child.Files, base.Files),
-	}
-	if out.Tmp.Value == "" {
-		out.Tmp = base.Tmp
-	}
-	if out.Note.Value == "" {
-		out.Note = base.Note
 	}
 	if out.Settings.Network.Value != "egress" { // the child closed what its base had opened
 		out.Settings.Hosts = nil

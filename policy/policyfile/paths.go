@@ -7,16 +7,20 @@ import (
 	"github.com/selfcage/selfcage/policy"
 )
 
-// known are the tokens that every policy may use, and where their values come from.
-var known = []struct{ name, from string }{
-	{"exe_dir", "it is the directory of the program that the run starts"},
-	{"model_dir", "the host program gives it, in Options.Tokens"},
-	{"scratch_dir", "the host program gives it, in Options.Tokens"},
-	{"hf_cache", "set HF_HOME, or let the host program give it in Options.Tokens"},
-	{"cwd", "it is the working directory, which cannot be found"},
-	{"home", "set HOME"},
-	{"repo", "run in a version control checkout, or write the path in full"},
+// known are the tokens that every policy may use: what each is, and where a value comes from where there is none.
+var known = []struct{ name, what, from string }{
+	{"exe_dir", "the directory of the program that the run starts, without links",
+		"it is the directory of the program that the run starts"},
+	{"model_dir", "whoever starts the run says", given},
+	{"scratch_dir", "whoever starts the run says", given},
+	{"hf_cache", "the Hugging Face cache: HF_HOME, else huggingface in XDG_CACHE_HOME or in ~/.cache", "set HF_HOME, or HOME"},
+	{"cwd", "the working directory", "it is the working directory, which cannot be found"},
+	{"home", "the home, as HOME says", "set HOME"},
+	{"repo", "the top of the version control checkout that the working directory lies in",
+		"run in a version control checkout, or write the path in full"},
 }
+
+const given = "pass --define NAME=PATH, or let the host program give it in Options.Tokens"
 
 // path is the path that n says, its token replaced by the value.
 func (d *decoder) path(n *node) (string, error) {
@@ -74,7 +78,7 @@ func (d *decoder) token(n *node, name string) (value, from string, err error) {
 		names = append(names, k.name)
 	}
 	if value, ok := d.tokens[name]; ok {
-		return value, "the host program gives it, in Options.Tokens", nil
+		return value, given, nil
 	}
 	for t := range d.tokens {
 		if !slices.Contains(names, t) {

@@ -19,8 +19,8 @@
 //
 // # Limitations
 //
-// Whether a path may be granted, a variable is a secret or a host pattern is well-formed is judged by those who know the
-// host. Paths that are not UTF-8, and such that have a {word} of their own, cannot be named in a file.
+// Whether a path may be granted or a variable is a secret is judged by those who know the host. Paths that are not UTF-8,
+// and such that have a {word} of their own, cannot be named in a file.
 //
 // In TOML an array inside an array, which no key has, is reported at the outer one.
 package policyfile

@@ -51,10 +51,10 @@ func dump(f policy.File) string {
 	add("report", s.Report)
 	add("never", s.Bwrap, s.Policy, s.Quiet)
 	add("never", s.Secret...)
-	add("hide", f.Hide...)
-	add("protect", f.Protect...)
-	add("tmp", f.Tmp)
-	add("note", f.Note)
+	add("hide", f.Settings.Hide...)
+	add("protect", f.Settings.Protect...)
+	add("tmp", f.Settings.TmpSize)
+	add("note", f.Settings.Note)
 	for _, n := range f.Narrow {
 		b.WriteString("narrow\n\t" + strings.ReplaceAll(strings.TrimSuffix(dump(n), "\n"), "\n", "\n\t") + "\n")
 	}
@@ -116,6 +116,7 @@ func TestBuiltIn(t *testing.T) {
 		Writable: []policy.Entry{{Value: "/scratch"}, {Value: "/home/u/.cache/triton"}},
 		Device:   []policy.Entry{{Value: "/dev/kfd"}, {Value: "/dev/dri"}},
 		Network:  policy.Entry{Value: "none"},
+		Confined: []policy.Confined{{Path: "/home/u/.cache/triton", Root: "/home/u"}},
 	}
 	diff(t, built, anonymous(f).Settings)
 }
@@ -237,7 +238,7 @@ func TestFormat(t *testing.T) {
 
 const (
 	egressHint = "write { egress = true, hosts = [...] }, in JSON {\"egress\": true, \"hosts\": [...]}; the host's whole network is not a policy's to grant"
-	hostHint   = "write a name or *.name, with :PORT where it is not the usual one"
+	hostHint   = "write a name or *.name, with :PORT where it is not 80 or 443"
 	emptyIs    = "a policy that grants nothing says so, for example read_paths = []"
 	saveHint   = "save it as UTF-8 without a byte order mark"
 	topKeys    = "accepted are mode, read_paths, write_paths, devices, gpu, npu, network, env_allowlist, cache, tmp, hide, protect, limits, report, note, narrow, extends"
@@ -352,9 +353,12 @@ func TestErrors(t *testing.T) {
 		{"p.json", `{"network": {"host": ["a"]}}`, "1:14", `unknown key "host"`, "did you mean hosts?"},
 		{"p.json", `{"network": {"full": true}}`, "1:14", `unknown key "full"`, "accepted are egress, hosts"},
 		{"p.json", `{"network": {"egress": true, "hosts": "a"}}`, "1:39", `"hosts" is a list, not a string`, ""},
-		{"p.json", `{"network": {"egress": true, "hosts": ["https://u:hunter2@a"]}}`, "1:40", `an element of "hosts" is no host`, hostHint},
-		{"p.json", `{"network": {"egress": true, "hosts": ["u:hunter2@a"]}}`, "1:40", `an element of "hosts" is no host`, hostHint},
-		{"p.json", `{"network": {"egress": true, "hosts": ["a b"]}}`, "1:40", `an element of "hosts" is no host`, hostHint},
+		{"p.json", `{"network": {"egress": true, "hosts": ["https://u:hunter2@a"]}}`, "1:40", `an element of "hosts" is a URL, not a host`, "write only the name in it, without https:// and what follows the name"},
+		{"p.json", `{"network": {"egress": true, "hosts": ["u:hunter2@a"]}}`, "1:40", `an element of "hosts" has a user in it`, "write only what follows the @"},
+		{"p.json", `{"network": {"egress": true, "hosts": ["a:hunter2"]}}`, "1:40", `"a" has a port that is none`, "write NAME:PORT with a port from 1 to 65535"},
+		{"p.json", `{"network": {"egress": true, "hosts": ["a.b/hunter2"]}}`, "1:40", `"a.b" has a path in it`, "write only the host, without what follows the name"},
+		{"p.json", `{"network": {"egress": true, "hosts": ["*.com"]}}`, "1:40", `"*.com" names all of a top-level domain`, "two labels or more must follow the *., as in *.example.org"},
+		{"p.json", `{"network": {"egress": true, "hosts": ["a b"]}}`, "1:40", `an element of "hosts" has a character that no host has`, hostHint},
 		{"p.json", `{"network": {"egress": true, "hosts": ["a", "*"]}}`, "1:45", `"*" names every host`, hostHint},
 		{"p.json", `{"network": {"egress": true, "hosts": ["*.*:443"]}}`, "1:40", `"*.*:443" names every host`, hostHint},
 		{"p.json", `{"network": {"egress": true, "hosts": [":443"]}}`, "1:40", `":443" names every host`, hostHint},
@@ -391,8 +395,8 @@ func TestErrors(t *testing.T) {
 		{"p.toml", "read_paths = ['{home}/{cwd}']", "1:15", `the token "{cwd}" is not at the beginning of its path`, "a token is an absolute path, so only / and more can follow it"},
 		{"p.toml", "read_paths = ['/{{foo}}']", "1:15", `the token "{foo}" is not at the beginning of its path`, "a token is an absolute path, so only / and more can follow it"},
 		{"p.toml", "read_paths = ['{repo}']", "1:15", "the token {repo} has no value here", "run in a version control checkout, or write the path in full"},
-		{"p.toml", "read_paths = ['{unset}/x']", "1:15", "the token {unset} has no value here", "the host program gives it, in Options.Tokens"},
-		{"p.toml", "read_paths = ['{wrong}/x']", "1:15", `the value of the token {wrong} is no absolute path: "models"`, "the host program gives it, in Options.Tokens"},
+		{"p.toml", "read_paths = ['{unset}/x']", "1:15", "the token {unset} has no value here", given},
+		{"p.toml", "read_paths = ['{wrong}/x']", "1:15", `the value of the token {wrong} is no absolute path: "models"`, given},
 	}
 	for _, tt := range tests {
 		_, err := Parse(tt.name, []byte(tt.text), opts)
