@@ -64,6 +64,7 @@ type Mount struct {
 	Data   []byte      // File, Sealed
 	Perm   fs.FileMode // Dir, File, Sealed, Tmpfs
 	Size   int64       // Tmpfs: bytes; 0 is the kernel's default, half of the memory
+	Own    bool        // a bind that is made although its parent gives the same: a mount point cannot be renamed or replaced
 	Reason Reason
 	ID     ID // of a bind's Source when the plan was made, where it is known
 }

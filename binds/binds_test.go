@@ -291,3 +291,21 @@ func violated(in, out []Mount) string {
 	}
 	return ""
 }
+
+// A mount point cannot be renamed, so a bind may be there for nothing else. Of several at one target one is enough to ask.
+func TestArrangeOwn(t *testing.T) {
+	own := func(s string) Mount { m := parse(s); m.Own = true; return m }
+	for _, in := range [][]Mount{
+		{parse("rw /w"), own("rw /w/.git"), parse("ro /w/.git/config")},
+		{parse("rw /w"), parse("rw /w/.git #grant"), own("rw /w/.git #pin"), parse("ro /w/.git/config")},
+		{own("rw /w/.git #a"), parse("rw /w/.git #b"), parse("ro /w/.git/config"), parse("rw /w")},
+	} {
+		out, err := Arrange(in)
+		if err != nil || show(out) != "rw /w\nrw /w/.git\nro /w/.git/config\n" && len(out) != 3 {
+			t.Errorf("%v: %s", err, show(out))
+		}
+	}
+	if out, err := Arrange([]Mount{parse("rw /w"), parse("rw /w/.git")}); err != nil || len(out) != 1 {
+		t.Errorf("nobody asked for one of its own: %v: %s", err, show(out))
+	}
+}

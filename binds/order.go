@@ -13,8 +13,8 @@ import (
 //
 //   - parents come before children, so that nothing is hidden by a later mount and the more specific one wins;
 //   - of several at one target the strongest stays (writable before read-only before private);
-//   - a bind that its parent already gives with the same access is left out, and so are a link or a directory that
-//     come along with the bind they lie in;
+//   - a bind that its parent already gives with the same access is left out, unless it is to be a mount of its own, and so
+//     are a link or a directory that come along with the bind they lie in;
 //   - remounts come last, the root's at the very end.
 //
 // The result does not depend on the order of the input. An error means that two mounts contradict each other.
@@ -37,6 +37,7 @@ func Arrange(in []Mount) ([]Mount, error) {
 			if err := agree(single[n-1], m); err != nil {
 				return nil, err
 			}
+			single[n-1].Own = single[n-1].Own || m.Own
 			continue
 		}
 		single = append(single, m)
@@ -178,7 +179,7 @@ func redundant(parent Mount, inside bool, m Mount) (bool, error) {
 	case m.Kind == File:
 		return false, errors.New(describe(m) + " at " + strconv.Quote(m.Target) + " would be written to the host by " + describe(parent))
 	case m.Kind == parent.Kind && m.Kind.Bind():
-		return m.Source == parent.Source+strings.TrimPrefix(m.Target, parent.Target), nil
+		return !m.Own && m.Source == parent.Source+strings.TrimPrefix(m.Target, parent.Target), nil
 	}
 	return false, nil
 }

@@ -103,14 +103,23 @@ var procReadOnly = []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/fs", "/pr
 
 const base = "base"
 
-// private are the places that every cage has for itself.
-func private() []binds.Mount {
+// smallSys is the part of /sys that runtimes read to know how much of the machine they may use.
+var smallSys = []entry{
+	{"/sys/devices/system/cpu", "how many processors there are, and their caches: hwloc and pocl abort without it"},
+	{"/sys/devices/system/node", "which memory is near which processor"},
+	{"/sys/fs/cgroup", "limits of memory and processors: Go and Java misread them without it"},
+	{"/sys/kernel/mm/transparent_hugepage", "whether the JVM and allocators may use large pages"},
+	{"/sys/kernel/mm/hugepages", "which large pages there are"},
+}
+
+// private are the places that every cage has for itself. tmpSize is that of /tmp in bytes, 0 for the kernel's default.
+func private(tmpSize int64) []binds.Mount {
 	return []binds.Mount{
 		{Kind: binds.Proc, Target: "/proc", Reason: binds.Reason{By: base, Why: "the cage's own processes"}},
 		{Kind: binds.Dev, Target: "/dev", Reason: binds.Reason{By: base, Why: "the standard device nodes"}},
 		{Kind: binds.Tmpfs, Target: "/dev/shm", Perm: 0o1777, Reason: binds.Reason{By: base, Why: "shared memory: torch, MPI and multiprocessing need it large"}},
 		{Kind: binds.RemountRO, Target: "/dev", Reason: binds.Reason{By: base, Why: "a result written to a file in /dev would vanish with status 0"}},
-		{Kind: binds.Tmpfs, Target: Tmp, Perm: 0o1777, Reason: binds.Reason{By: base, Why: "temporary files, which end with the cage"}},
+		{Kind: binds.Tmpfs, Target: Tmp, Perm: 0o1777, Size: tmpSize, Reason: binds.Reason{By: base, Why: "temporary files, which end with the cage"}},
 		{Kind: binds.Dir, Target: "/etc", Perm: 0o755, Reason: binds.Reason{By: base, Why: "holds what follows; bwrap by itself would make it 0700"}},
 		{Kind: binds.Dir, Target: "/var", Perm: 0o755, Reason: binds.Reason{By: base, Why: "holds what follows; bwrap by itself would make it 0700"}},
 		{Kind: binds.Dir, Target: "/run", Perm: 0o755, Reason: binds.Reason{By: base, Why: "holds what follows; bwrap by itself would make it 0700"}},
@@ -123,7 +132,7 @@ func private() []binds.Mount {
 
 // varNames are the other names of two private places. Where something below one of them is visible, a link cannot be
 // there: /var/tmp is then a place of its own, and /var/run holds just that.
-func varNames(shown []binds.Mount) (ms []binds.Mount) {
+func varNames(shown []binds.Mount, tmpSize int64) (ms []binds.Mount) {
 	for _, l := range []struct{ link, place string }{{"/var/tmp", Tmp}, {"/var/run", "/run"}} {
 		free := true
 		for _, m := range shown {
@@ -135,7 +144,7 @@ func varNames(shown []binds.Mount) (ms []binds.Mount) {
 		case free:
 			ms = append(ms, binds.Mount{Kind: binds.Symlink, Source: l.place, Target: l.link, Reason: binds.Reason{By: base, Why: "the other name of " + l.place}})
 		case l.place == Tmp:
-			ms = append(ms, binds.Mount{Kind: binds.Tmpfs, Target: l.link, Perm: 0o1777, Reason: binds.Reason{By: base, Why: "temporary files, which end with the cage"}})
+			ms = append(ms, binds.Mount{Kind: binds.Tmpfs, Target: l.link, Perm: 0o1777, Size: tmpSize, Reason: binds.Reason{By: base, Why: "temporary files, which end with the cage"}})
 		}
 	}
 	return ms

@@ -19,38 +19,56 @@ type builder struct {
 	checkoutRoot string   // of the working directory
 	others       []string // homes of all accounts, where the caller is uid 0
 	req          Request
-	host         *hostfs.View
-	homes        []string // the caller's real home by every name it has
-	pins         []Var    // variables of tools whose data is not below the cage's HOME
+	host         *hostfs.View // without what is hidden
+	real         *hostfs.View // with it
+	hidden       []hidden
+	overruled    []Omission // grants that hide and protect take away
+	homes        []string   // the caller's real home by every name it has
+	writes       []Grant    // writable, by their paths without links
+	pins         []Var      // variables of tools whose data is not below the cage's HOME
+	toolEnv      []string   // what the run will know of Env, and where tools are
 	private      *policy.Roots
 	plan         Plan
 }
 
+func newBuilder(f Facts, r Request) *builder {
+	b := &builder{Facts: f, req: r, host: hostfs.New(f.Host)}
+	b.real = b.host
+	b.homes = b.findHomes()
+	return b
+}
+
 // Build makes the plan for a request on a host. Its errors are *refusal.Error.
 func Build(f Facts, r Request) (*Plan, error) {
-	b := &builder{Facts: f, req: r, host: hostfs.New(f.Host)}
+	b := newBuilder(f, r)
 	b.plan.Name = r.Name
+	b.plan.Mode, b.plan.Clean, b.plan.Policies = r.Mode, r.Clean, r.Policies
 	b.plan.Args = f.Args
 	b.plan.Executes = r.Runs
 	b.plan.Filter = r.Filter
 	b.plan.Outside = f.Outside
-	b.homes = b.findHomes()
+	for _, step := range []func() error{b.hide, b.confined, b.variables} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
 	b.runtime()
 	b.accounts()
-	b.add(private()...)
+	b.add(private(r.TmpSize)...)
 	if f.UID == 0 {
 		b.kernelSettings()
 	}
 	b.plan.Namespaces = Namespaces{ShareNet: !r.NoNet, ShareCgroup: b.host.Exists("/sys/fs/cgroup")}
 	b.descriptors()
 	// The program comes after all that may show another one by its name.
-	for _, step := range []func() error{b.grants, b.caches, b.workDir, b.toolchains, b.searchPath, b.runs, b.program, b.environment} {
+	for _, step := range []func() error{b.grants, b.caches, b.workDir, b.toolchains, b.searchPath, b.runs, b.protect, b.program, b.environment} {
 		if err := step(); err != nil {
 			return nil, err
 		}
 	}
-	b.add(varNames(b.plan.Mounts)...)
+	b.add(varNames(b.plan.Mounts, r.TmpSize)...)
 	b.beside()
+	b.cover()
 	// Its data is the plan itself, which the start fills in.
 	b.add(binds.Mount{Kind: binds.Sealed, Target: File, Perm: 0o444, Reason: binds.Reason{By: base, Why: "tells a process that it is inside, and in what"}},
 		binds.Mount{Kind: binds.File, Target: GrantsFile, Perm: 0o444, Reason: binds.Reason{By: base, Why: "a request made inside is compared with it"}})
@@ -61,6 +79,10 @@ func Build(f Facts, r Request) (*Plan, error) {
 	b.plan.Mounts = ms
 	b.identify()
 	b.fewMounts()
+	b.attempts()
+	slices.SortFunc(b.overruled, func(a, b Omission) int { return cmp.Or(strings.Compare(a.What, b.What), strings.Compare(a.Why, b.Why)) })
+	b.plan.Omitted = append(b.plan.Omitted, b.overruled...)
+	slices.SortFunc(b.plan.Remove, func(a, b Missing) int { return strings.Compare(a.Path, b.Path) })
 	b.notes()
 	return &b.plan, nil
 }
@@ -114,7 +136,17 @@ func (b *builder) runtime() {
 	if !b.req.NoNet {
 		b.live("/etc/"+resolvConf.path, resolvConf.why)
 	}
-	b.optional("/sys", "ROCm and Mesa find devices through it: without it there are none, and no message")
+	if !b.req.SmallSys {
+		b.optional("/sys", "ROCm and Mesa find devices through it: without it there are none, and no message")
+		return
+	}
+	if b.host.Exists("/sys") {
+		b.add(binds.Mount{Kind: binds.Dir, Target: "/sys", Perm: 0o755, Reason: binds.Reason{By: base, Why: "holds what follows; bwrap by itself would make it 0700"}})
+	}
+	for _, e := range smallSys {
+		b.optional(e.path, e.why)
+	}
+	b.omit("/sys", "the rest of it describes the host's devices, network and firmware, and programs for devices that were not granted")
 }
 
 // optional makes a part of the system runtime visible, if the host has it.
@@ -122,7 +154,7 @@ func (b *builder) optional(p, text string) {
 	why := binds.Reason{By: base, Why: text}
 	r, err := b.host.Walk(p)
 	if err != nil {
-		b.omit(p, absent(r))
+		b.omit(p, b.absent(p, r))
 		return
 	}
 	b.links(r.Links, why)
@@ -149,7 +181,10 @@ func (b *builder) holdsLogin(r hostfs.Resolved) bool {
 }
 
 // absent says why a path of the runtime could not be resolved.
-func absent(r hostfs.Resolved) string {
+func (b *builder) absent(p string, r hostfs.Resolved) string {
+	if h := b.hiddenBy(p, r.Path); h != nil {
+		return "hidden by " + h.by
+	}
 	if len(r.Links) > 0 {
 		return "a link that leads nowhere on this host"
 	}
@@ -160,7 +195,7 @@ func absent(r hostfs.Resolved) string {
 func (b *builder) live(p, text string) {
 	r, err := b.host.Walk(p)
 	if err != nil {
-		b.omit(p, absent(r))
+		b.omit(p, b.absent(p, r))
 		return
 	}
 	why := binds.Reason{By: base, Why: text}
@@ -243,8 +278,16 @@ func (b *builder) grants() error {
 		case binds.Device:
 			why = "asked for as a device"
 		}
+		if out, err := b.hiddenGrant(g, p); err != nil {
+			return err
+		} else if out {
+			continue
+		}
 		if err := b.grant(g, p, why); err != nil {
 			return err
+		}
+		if r, _ := b.host.Walk(p); g.Access == binds.ReadWrite {
+			b.writes = append(b.writes, Grant{r.Path, g.Access, g.By})
 		}
 	}
 	return nil
@@ -305,6 +348,9 @@ func (b *builder) visible(p string) bool {
 
 // present is visible for a path without links.
 func (b *builder) present(p string) bool {
+	if b.hiddenBy(p) != nil {
+		return false
+	}
 	m, ok := binds.Cover(b.plan.Mounts, p)
 	switch {
 	case ok && m.Kind.Bind():

@@ -38,6 +38,9 @@ func (b *builder) caches() error {
 
 // cache grants one part of a cache.
 func (b *builder) cache(g Grant, why string, isDir bool) error {
+	if out, err := b.hiddenGrant(g, g.Path); out || err != nil {
+		return err
+	}
 	r, err := b.host.Walk(g.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -45,7 +48,7 @@ func (b *builder) cache(g Grant, why string, isDir bool) error {
 		if err != nil {
 			return err
 		}
-		b.plan.Create = append(b.plan.Create, Missing{r.Path, isDir, binds.Reason{By: g.By, Why: why}})
+		b.plan.Create = append(b.plan.Create, Missing{Path: r.Path, IsDir: isDir, Reason: binds.Reason{By: g.By, Why: why}})
 		b.granted(g, r, why)
 		return nil
 	case err == nil && !isDir && len(r.Links) > 0 && r.Links[len(r.Links)-1].Rest == "":

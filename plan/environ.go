@@ -7,11 +7,96 @@ import (
 
 	"github.com/selfcage/selfcage/binds"
 	"github.com/selfcage/selfcage/env"
+	"github.com/selfcage/selfcage/internal/hostfs"
+	"github.com/selfcage/selfcage/toolchain"
 )
+
+// variables decides which of the caller's variables are the run's business. In a clean environment what is dropped must not
+// get shown what it names; where tools are stays a fact.
+func (b *builder) variables() error {
+	b.toolEnv = b.Env
+	if !b.req.Clean {
+		return nil
+	}
+	b.toolEnv = nil
+	all := func(string) bool { return true }
+	kept, _, err := env.Scrub(b.Env, env.Rules{Clean: true, Allow: b.req.Allow, Secret: b.req.Secret, Visible: all})
+	if err != nil {
+		return err
+	}
+	for _, k := range kept {
+		b.toolEnv = append(b.toolEnv, k.Name+"="+k.Value)
+	}
+	facts, _, err := env.Scrub(b.facts(), env.Rules{Visible: all})
+	for _, k := range facts {
+		if lookup(b.toolEnv, k.Name) == "" {
+			b.toolEnv = append(b.toolEnv, k.Name+"="+k.Value)
+		}
+	}
+	return err
+}
+
+// facts are the variables that say where things of the caller's are.
+func (b *builder) facts() (entries []string) {
+	for _, e := range b.Env {
+		name, _, ok := strings.Cut(e, "=")
+		switch {
+		case !ok:
+		case toolchain.Location(name), name == "HOME",
+			strings.HasPrefix(name, "XDG_") && strings.HasSuffix(name, "_HOME"):
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
+// locations keeps, of what a clean environment drops, those variables that tell where a tool is which the plan shows.
+func (b *builder) locations(vars []Var, dropped []env.Dropped) ([]Var, []env.Dropped) {
+	left := dropped[:0]
+	for _, d := range dropped {
+		value := lookup(b.toolEnv, d.Name)
+		if !b.req.Clean || !toolchain.Location(d.Name) || !b.anyVisible(value) {
+			left = append(left, d)
+			continue
+		}
+		vars = append(vars, Var{d.Name, value, binds.Reason{By: "environment", Why: "location of a tool"}})
+	}
+	return vars, left
+}
+
+// anyVisible says whether one of several paths, or something in it, is visible: of CARGO_HOME only its programs may be.
+func (b *builder) anyVisible(paths string) bool {
+	for _, p := range strings.FieldsFunc(paths, func(r rune) bool { return r == ':' || r == ' ' }) {
+		if !strings.HasPrefix(p, "/") {
+			continue
+		}
+		r, err := b.host.Walk(p)
+		if err != nil {
+			continue
+		}
+		if b.visible(p) {
+			return true
+		}
+		for _, m := range b.plan.Mounts {
+			if m.Kind.Bind() && hostfs.Within(m.Target, r.Path) && r.Path != "/" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// makeFlags is MAKEFLAGS as the run has it.
+func (b *builder) makeFlags() string {
+	if b.req.Clean && !holds(b.req.Allow, "MAKEFLAGS") {
+		return ""
+	}
+	return b.getenv("MAKEFLAGS")
+}
 
 // environment decides which variables exist inside, and with which values.
 func (b *builder) environment() error {
-	if p := jobserverFifo(b.getenv("MAKEFLAGS")); strings.HasPrefix(p, "/") {
+	if p := jobserverFifo(b.makeFlags()); strings.HasPrefix(p, "/") {
 		// A fifo and nothing else: a variable must not open what only a grant may.
 		if r, err := b.host.Walk(p); err == nil && r.Info.Mode()&fs.ModeNamedPipe != 0 {
 			why := binds.Reason{By: "MAKEFLAGS", Why: "make's jobserver: without it make runs one job at a time"}
@@ -19,7 +104,7 @@ func (b *builder) environment() error {
 			b.add(binds.Mount{Kind: binds.ReadWrite, Source: r.Path, Target: r.Path, Reason: why})
 		}
 	}
-	kept, dropped, err := env.Scrub(b.Env, env.Rules{Allow: b.req.Allow, Secret: b.req.Secret, Visible: b.visible})
+	kept, dropped, err := env.Scrub(b.Env, env.Rules{Clean: b.req.Clean, Allow: b.req.Allow, Secret: b.req.Secret, Visible: b.visible})
 	if err != nil {
 		return err
 	}
@@ -30,6 +115,7 @@ func (b *builder) environment() error {
 			vars = append(vars, Var{k.Name, k.Value, binds.Reason{By: "environment", Why: k.Rule}})
 		}
 	}
+	vars, dropped = b.locations(vars, dropped)
 	for _, p := range b.pins {
 		if v := find(vars, p.Name); v != nil && v.Value == "" {
 			*v = p

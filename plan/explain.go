@@ -13,7 +13,10 @@ import (
 func (p *Plan) Explain() string {
 	var b strings.Builder
 	line := func(words ...string) { b.WriteString(strings.Join(words, "") + "\n") }
-	line("cage of ", Quote(p.Name), ", engine bwrap")
+	line("cage of ", Quote(p.Name), ", engine bwrap", own(p.Mode != "", ", mode "+refusal.Printable(p.Mode)))
+	for _, f := range p.Policies {
+		line("  policy     ", Quote(f))
+	}
 	line("  runs       ", Quote(p.Command))
 	if p.Executes != "" {
 		line("  executes   ", Quote(p.Executes))
@@ -22,7 +25,7 @@ func (p *Plan) Explain() string {
 	line("  network    ", word(p.Namespaces.ShareNet))
 	line("  own        user, mount, pid, ipc and uts namespaces", own(!p.Namespaces.ShareCgroup, ", cgroup namespace"), "; no capabilities")
 	if p.Filter != nil {
-		line("  seccomp    ", strconv.Itoa(len(p.Filter)/sockFilterSize), " instructions: no input into the caller's terminal, no kernel keyring, no foreign system calls")
+		line("  seccomp    ", p.profile(), " profile, ", strconv.Itoa(len(p.Filter)/sockFilterSize), " instructions: no input into the caller's terminal, no kernel keyring, no foreign system calls")
 	}
 	line("\nfiles, in the order in which they are mounted")
 	rows := make([][3]string, 0, len(p.Mounts))
@@ -38,7 +41,15 @@ func (p *Plan) Explain() string {
 		}
 		table(&b, rows)
 	}
-	line("\nenvironment")
+	if len(p.Remove) > 0 {
+		line("\non the host while the run lasts, and then removed")
+		rows = rows[:0]
+		for _, m := range p.Remove {
+			rows = append(rows, [3]string{m.kind(), Quote(m.Path), reasonText(m.Reason)})
+		}
+		table(&b, rows)
+	}
+	line("\nenvironment", own(p.Clean, ", from nothing"))
 	rows = rows[:0]
 	for _, v := range p.Env {
 		rows = append(rows, [3]string{"keep", Quote(v.Name), reasonText(v.Reason)})
@@ -52,6 +63,14 @@ func (p *Plan) Explain() string {
 		rows = rows[:0]
 		for _, f := range p.FDs {
 			rows = append(rows, [3]string{"keep", strconv.Itoa(f.N), reasonText(f.Reason)})
+		}
+		table(&b, rows)
+	}
+	if len(p.Attempts) > 0 {
+		line("\ntried inside, and must fail")
+		rows = rows[:0]
+		for _, a := range p.Attempts {
+			rows = append(rows, [3]string{a.Op, Quote(a.Object), a.Why})
 		}
 		table(&b, rows)
 	}

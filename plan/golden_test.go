@@ -88,8 +88,25 @@ func goldens(t testing.TB) []start {
 			"GITHUB_TOKEN=ghp_0123456789", "DATABASE_URL=postgres://ada:pw@db/x", "OLDPWD=/home/ada", "TERM=xterm-256color",
 			"LD_LIBRARY_PATH=/opt/lib", "DISPLAY=:0", "GOFLAGS=-mod=mod").called("debian12")
 	filtered.Filter = make([]byte, 41*sockFilterSize)
+	enforced := on(t, "debian12", "/home/ada/src/demo/demo", "/home/ada/src/demo", "./demo", "--in", "/srv/data/set.bin").write(".").
+		read("/home/ada/.cache/huggingface").hide(".env").protect("cmd").called("debian12-enforced").env("JAVA_HOME=/usr/lib/jvm/java-17-openjdk-amd64",
+		"VIRTUAL_ENV=/home/ada/venv", "PYTHONPATH=/home/ada/lib", "LD_LIBRARY_PATH=/opt/lib", "SLURM_PROCID=0", "GITHUB_SHA=0", "TERM=xterm",
+		"HTTPS_PROXY=http://proxy:3128", "SSL_CERT_FILE=/home/ada/corp.pem", "LANG=C.UTF-8", "XDG_CACHE_HOME=/home/ada/.cache", "MAKEFLAGS= --jobserver-auth=3,4")
+	repository(enforced, "home/ada/src/demo/.git", "[core]\n\thooksPath = cmd/hooks\n")
+	for _, name := range []string{"home/ada/venv/pyvenv.cfg", "home/ada/venv/bin/python", "home/ada/lib/x.py", "opt/lib/libx.so", "home/ada/corp.pem",
+		"home/ada/.cache/huggingface/hub/model", "home/ada/.cache/huggingface/token", "sys/devices/system/cpu/online",
+		"sys/devices/system/node/online", "sys/kernel/mm/hugepages/x", "sys/devices/virtual/dmi/id/product_uuid"} {
+		file(enforced, name, "x")
+	}
+	enforced.Mode, enforced.Clean, enforced.SmallSys, enforced.NoNet = "enforced", true, true, true
+	enforced.TmpSize, enforced.Policies, enforced.Allow = 64<<20, []string{"/etc/demo/policy.toml"}, []string{"SSL_CERT_FILE", "HTTPS_PROXY"}
+	auto := on(t, "rocm", "/home/hip/train/train", "/home/hip/train", "./train").called("rocm-auto").read("/data/models").
+		env("PYTHONPATH=/home/hip/x", "CUDA_PATH=/opt/rocm", "OMPI_COMM_WORLD_RANK=1")
+	auto.Mode, auto.Clean = "auto", true
 	return []start{
 		filtered,
+		enforced,
+		auto,
 		on(t, "debian12", "/home/ada/src/demo/demo", "/home/ada/src/demo/out", "../demo").
 			write(".", "/srv/data").read("/home/ada/Downloads/").called("debian12-grants"),
 		on(t, "debian12", "/tmp/go-build1234/b001/exe/demo", "/tmp/work", "/tmp/go-build1234/b001/exe/demo").called("debian12-go-run"),

@@ -3,11 +3,13 @@ package plan
 import (
 	"bytes"
 	"io/fs"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/selfcage/selfcage/binds"
 )
@@ -161,7 +163,8 @@ func TestParseGrants(t *testing.T) {
 	for _, s := range goldens(t) {
 		p := build(t, s)
 		g, ok := ParseGrants(p.grants())
-		if !ok || g.ShareNet != p.Namespaces.ShareNet || len(g.Mounts) != len(p.Mounts) {
+		if !ok || g.ShareNet != p.Namespaces.ShareNet || len(g.Mounts) != len(p.Mounts) || g.Mode != s.Mode || g.Clean != s.Clean ||
+			g.Tmp != s.TmpSize || !cmp.Equal(g.Policies, s.Policies, cmpopts.EquateEmpty()) {
 			t.Fatalf("%s: %v, %+v", s.name, ok, g)
 		}
 		for i, m := range p.Mounts {
@@ -169,14 +172,31 @@ func TestParseGrants(t *testing.T) {
 				t.Errorf("%s: mount %d is %v, want %s %s", s.name, i, g.Mounts[i], m.Kind, m.Target)
 			}
 		}
+		// One that is cut off anywhere is none: what is missing might be what confines.
+		whole := p.grants()
+		for n := range whole {
+			if g, ok := ParseGrants(whole[:n]); ok {
+				t.Fatalf("%s: the first %d of %d bytes are read as %+v", s.name, n, len(whole), g)
+			}
+		}
 	}
-	p := Plan{Mounts: []binds.Mount{{Kind: binds.ReadOnly, Target: "/a b\n\xff ro"}}}
-	if g, ok := ParseGrants(p.grants()); !ok || g.Mounts[0].Target != "/a b\n\xff ro" {
-		t.Errorf("an odd name: %v, %q", ok, g.Mounts)
+	p := Plan{Mode: "enforced", Clean: true, Policies: []string{"/p\n\xff q"}, Mounts: []binds.Mount{
+		{Kind: binds.Tmpfs, Target: Tmp, Size: 1 << 40}, {Kind: binds.ReadOnly, Target: "/a b\n\xff ro"}}}
+	want := Grants{Mode: "enforced", Clean: true, Tmp: 1 << 40, Policies: p.Policies, Mounts: []binds.Mount{
+		{Kind: binds.Tmpfs, Target: Tmp}, {Kind: binds.ReadOnly, Target: "/a b\n\xff ro"}}}
+	if g, ok := ParseGrants(p.grants()); !ok || !cmp.Equal(want, g) {
+		t.Errorf("odd names: %v, %s", ok, cmp.Diff(want, g))
 	}
-	for _, bad := range []string{"", "\x00", "network own", "network shared", "network\x00", "network none\x00", "network own\x00ro /a", "network own\x00xx /a\x00",
-		"network own\x00ro\x00", "network own\x00ro a\x00", "network own\x00\x00", "{}"} {
-		if g, ok := ParseGrants([]byte(bad)); ok || g.Mounts != nil {
+	const head = "network own\x00environment clean\x00mode x\x00tmp 0\x00"
+	if _, ok := ParseGrants([]byte(head + "end\x00")); !ok {
+		t.Errorf("ParseGrants(%q) is refused", head)
+	}
+	for _, bad := range []string{"", "\x00", "end\x00", "\x00end\x00", "network own\x00end\x00", "{}", head, head + "end", head + "end\x00x", head + "\x00end\x00",
+		strings.Replace(head, "own", "none", 1) + "end\x00", strings.Replace(head, "network", "net", 1) + "end\x00",
+		strings.Replace(head, "clean", "dirty", 1) + "end\x00", strings.Replace(head, "mode x", "mode", 1) + "end\x00",
+		strings.Replace(head, "tmp 0", "tmp 00", 1) + "end\x00", strings.Replace(head, "tmp 0", "tmp -1", 1) + "end\x00", strings.Replace(head, "tmp 0", "tmp", 1) + "end\x00",
+		head + "ro /a\x00policy /p\x00end\x00", head + "xx /a\x00end\x00", head + "ro\x00end\x00", head + "ro a\x00end\x00", head + "policy p\x00end\x00"} {
+		if g, ok := ParseGrants([]byte(bad)); ok || g.Mounts != nil || g.Policies != nil || g.ShareNet {
 			t.Errorf("ParseGrants(%q) = %+v, %v", bad, g, ok)
 		}
 	}
@@ -187,18 +207,28 @@ func FuzzParseGrants(f *testing.F) {
 	for _, s := range goldens(f) {
 		f.Add(build(f, s).grants())
 	}
-	f.Add([]byte("network own\x00ro /a b\x00"))
+	f.Add([]byte("network own\x00environment clean\x00mode x\x00tmp 5\x00policy /p\x00tmpfs /tmp\x00ro /a b\x00end\x00"))
 	f.Add([]byte("network own"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		g, ok := ParseGrants(data)
 		if !ok {
-			if g.ShareNet && g.Mounts != nil {
+			if !cmp.Equal(g, Grants{}) {
 				t.Errorf("refused, and yet %+v", g)
 			}
 			return
 		}
-		p := Plan{Namespaces: Namespaces{ShareNet: g.ShareNet}, Mounts: g.Mounts}
-		if diff := cmp.Diff(data, p.grants()); !bytes.Equal(data, p.grants()) {
+		p := Plan{Namespaces: Namespaces{ShareNet: g.ShareNet}, Mode: g.Mode, Clean: g.Clean, Policies: g.Policies, Mounts: g.Mounts}
+		want := data
+		for i, m := range p.Mounts { // the size is not told of a mount
+			if m.Kind == binds.Tmpfs && m.Target == Tmp {
+				p.Mounts[i].Size, g.Tmp = g.Tmp, 0
+				break
+			}
+		}
+		if g.Tmp != 0 {
+			want = bytes.Replace(data, []byte("tmp "+strconv.FormatInt(g.Tmp, 10)), []byte("tmp 0"), 1)
+		}
+		if diff := cmp.Diff(want, p.grants()); !bytes.Equal(want, p.grants()) {
 			t.Errorf("written again (-read +written):\n%s", diff)
 		}
 	})

@@ -23,6 +23,14 @@ func (p *Plan) WriteJSON(w *jsonw.Writer) {
 	w.Int(1)
 	w.Pair("program", p.Name)
 	w.Pair("engine", "bwrap")
+	w.Pair("mode", p.Mode)
+	w.Pair("environment", p.level())
+	w.Key("policies")
+	w.Open('[')
+	for _, f := range p.Policies {
+		w.Text(f)
+	}
+	w.Close(']')
 	w.Pair("command", p.Command)
 	w.Pair("executes", p.Executes)
 	w.Pair("dir", p.Dir)
@@ -38,14 +46,16 @@ func (p *Plan) WriteJSON(w *jsonw.Writer) {
 		w.Pair(n.Name, n.Word)
 	}
 	w.Close('}')
+	w.Pair("seccomp_profile", p.profile())
 	w.Key("seccomp_instructions")
 	w.Int(int64(len(p.Filter) / sockFilterSize))
 	rows(w, "mounts", p.Mounts, jsonMount)
-	rows(w, "create", p.Create, func(w *jsonw.Writer, m Missing) {
-		w.Pair("kind", m.kind())
-		w.Pair("path", m.Path)
-		w.Pair("by", m.Reason.By)
-		w.Pair("why", m.Reason.Why)
+	rows(w, "create", p.Create, jsonMissing)
+	rows(w, "remove", p.Remove, jsonMissing)
+	rows(w, "attempts", p.Attempts, func(w *jsonw.Writer, a Attempt) {
+		w.Pair("op", a.Op)
+		w.Pair("object", a.Object)
+		w.Pair("why", a.Why)
 	})
 	rows(w, "env", p.Env, func(w *jsonw.Writer, v Var) { named(w, v.Name, v.Reason) })
 	rows(w, "descriptors", p.FDs, func(w *jsonw.Writer, f FD) { named(w, strconv.Itoa(f.N), f.Reason) })
@@ -82,6 +92,29 @@ func named(w *jsonw.Writer, name string, r binds.Reason) {
 	w.Text(name)
 	w.Pair("by", r.By)
 	w.Pair("why", r.Why)
+}
+
+func jsonMissing(w *jsonw.Writer, m Missing) {
+	w.Pair("kind", m.kind())
+	w.Pair("path", m.Path)
+	w.Pair("by", m.Reason.By)
+	w.Pair("why", m.Reason.Why)
+}
+
+// level is how much of the environment gets in.
+func (p *Plan) level() string {
+	if p.Clean {
+		return "clean"
+	}
+	return "scrubbed"
+}
+
+// profile is the name of the seccomp program, "" where there is none.
+func (p *Plan) profile() string {
+	if p.Filter == nil {
+		return ""
+	}
+	return "keep"
 }
 
 func jsonMount(w *jsonw.Writer, m binds.Mount) {
@@ -126,42 +159,92 @@ func (n Namespaces) List() []Namespace {
 
 // Grants is what a program inside compares its own request with.
 type Grants struct {
+	Mode     string
+	Clean    bool // the environment began with nothing
 	ShareNet bool
+	Tmp      int64         // size of the private /tmp in bytes, 0 where nothing limits it
+	Policies []string      // the policy files in force
 	Mounts   []binds.Mount // Kind and Target only
 }
 
-// grants is the plan's Grants as words ended by NUL: a program that is linked without a JSON reader reads it.
+// grants is the plan's Grants as words ended by NUL, the last of which is "end": a program that is linked without a JSON
+// reader reads it.
 func (p *Plan) grants() []byte {
-	b := []byte("network own\x00")
+	var b []byte
+	word := func(key, value string) { b = append(append(append(append(b, key...), ' '), value...), 0) }
+	network := "own"
 	if p.Namespaces.ShareNet {
-		b = []byte("network shared\x00")
+		network = "shared"
+	}
+	word("network", network)
+	word("environment", p.level())
+	word("mode", p.Mode)
+	word("tmp", strconv.FormatInt(p.tmpSize(), 10))
+	for _, f := range p.Policies {
+		word("policy", f)
 	}
 	for _, m := range p.Mounts {
-		b = append(append(append(append(b, m.Kind.String()...), ' '), m.Target...), 0)
+		word(m.Kind.String(), m.Target)
 	}
-	return b
+	return append(b, "end\x00"...)
 }
 
-// ParseGrants reads the file GrantsFile. ok is false when it is not one.
-func ParseGrants(data []byte) (g Grants, ok bool) {
-	words := strings.Split(string(data), "\x00")
-	if words[len(words)-1] != "" || len(words) < 2 {
-		return g, false // cut off
+// tmpSize is the size of the private /tmp in bytes, 0 where nothing limits it.
+func (p *Plan) tmpSize() int64 {
+	for _, m := range p.Mounts {
+		if m.Kind == binds.Tmpfs && m.Target == Tmp {
+			return m.Size
+		}
 	}
-	switch words[0] {
-	case "network own":
-	case "network shared":
-		g.ShareNet = true
-	default:
+	return 0
+}
+
+// ParseGrants reads the file GrantsFile. ok is false when it is not one, or not all of it.
+func ParseGrants(data []byte) (g Grants, ok bool) {
+	text, ok := strings.CutSuffix(string(data), "\x00end\x00")
+	if !ok {
 		return g, false
 	}
-	for _, w := range words[1 : len(words)-1] {
-		name, target, _ := strings.Cut(w, " ")
+	words := strings.Split(text, "\x00")
+	values, ok := inOrder(words, "network", "environment", "mode", "tmp")
+	if !ok {
+		return g, false
+	}
+	g = Grants{ShareNet: values[0] == "shared", Clean: values[1] == "clean", Mode: values[2]}
+	size, err := strconv.ParseInt(values[3], 10, 64)
+	if err != nil || size < 0 || strconv.FormatInt(size, 10) != values[3] ||
+		!g.ShareNet && values[0] != "own" || !g.Clean && values[1] != "scrubbed" {
+		return Grants{}, false
+	}
+	g.Tmp = size
+	for _, w := range words[len(values):] {
+		name, path, _ := strings.Cut(w, " ")
 		kind, known := binds.ParseKind(name)
-		if !known || !strings.HasPrefix(target, "/") {
+		switch {
+		case !strings.HasPrefix(path, "/"):
+			return Grants{}, false
+		case known:
+			g.Mounts = append(g.Mounts, binds.Mount{Kind: kind, Target: path})
+		case name == "policy" && g.Mounts == nil:
+			g.Policies = append(g.Policies, path)
+		default:
 			return Grants{}, false
 		}
-		g.Mounts = append(g.Mounts, binds.Mount{Kind: kind, Target: target})
 	}
 	return g, true
+}
+
+// inOrder returns the values of words that begin with keys, one word for each.
+func inOrder(words []string, keys ...string) (values []string, ok bool) {
+	if len(words) < len(keys) {
+		return nil, false
+	}
+	for i, k := range keys {
+		v, ok := strings.CutPrefix(words[i], k+" ")
+		if !ok {
+			return nil, false
+		}
+		values = append(values, v)
+	}
+	return values, true
 }

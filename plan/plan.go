@@ -10,6 +10,7 @@ import (
 
 	"github.com/selfcage/selfcage/binds"
 	"github.com/selfcage/selfcage/env"
+	"github.com/selfcage/selfcage/policy"
 )
 
 // Places inside every cage.
@@ -23,7 +24,7 @@ const (
 // Grant is one path of the host that was asked for.
 type Grant struct {
 	Path   string     // absolute, or relative to Facts.Dir; as it was spelled
-	Access binds.Kind // ReadOnly, ReadWrite or Device
+	Access binds.Kind // ReadOnly, ReadWrite or Device; means nothing in Request.Hide and Request.Protect
 	By     string     // "--write", "SANDBOX_READABLE"
 }
 
@@ -34,6 +35,7 @@ type Cache struct{ Name, By string }
 type Missing struct {
 	Path   string // without links
 	IsDir  bool   // with the directories above it; otherwise a file
+	Data   string // content of the file
 	Reason binds.Reason
 }
 
@@ -49,6 +51,15 @@ type Request struct {
 	Rewrite []Var    // variables that get another value inside, since their paths were relative
 	Filter  []byte   // seccomp program, as struct sock_filter[]
 	Runs    string   // a command that the program executes inside: it must be the one it would be outside
+
+	Mode     string            // how it was asked to be confined, for nested requests and reports
+	Clean    bool              // the environment starts from nothing (env.Rules.Clean)
+	SmallSys bool              // only the part of /sys that runtimes need, not all of it
+	Hide     []Grant           // not visible, whatever is granted
+	Protect  []Grant           // read-only inside a writable grant
+	Confined []policy.Confined // grants that must not lead out of a directory
+	TmpSize  int64             // of the private /tmp in bytes; 0 is the kernel's default
+	Policies []string          // the policy files in force, absolute, for nested requests
 }
 
 // Facts is what Build may know of the host and of this start.
@@ -85,6 +96,13 @@ type FD struct {
 // Omission is something that was left out, and why.
 type Omission struct{ What, Why string }
 
+// Attempt is something that must fail inside, and that would work, or find something, outside.
+type Attempt struct {
+	Op     string // "open" for the path Object by any means, "write" in the directory Object, "connect" to the address Object
+	Object string
+	Why    string
+}
+
 // Same is a program that was looked up outside: inside, the first of Paths that is an executable file must be the file ID.
 type Same struct {
 	Paths []string
@@ -115,6 +133,11 @@ type Plan struct {
 	Same       []Same    // programs that must be the same inside
 	Args       []string  // the command line, Args[0] as the caller spelled it
 	Create     []Missing // what must be there before the cage can be made as it is planned
+	Remove     []Missing // likewise, and is removed again when the cage has ended: see Placeholder
+	Mode       string    // how it was asked to be confined
+	Clean      bool      // the environment starts from nothing
+	Policies   []string  // the policy files in force
+	Attempts   []Attempt // what a process inside must fail at
 	Omitted    []Omission
 	Notes      []string // for standard error, unless quiet
 }

@@ -105,6 +105,9 @@ func (b *builder) runs() error {
 	}
 	for i, p := range candidates {
 		r, err := b.host.Walk(p)
+		if at, realErr := b.real.Walk(p); err != nil && realErr == nil && executable(at.Info) {
+			return b.hiddenCommand(p, at)
+		}
 		if err != nil || !executable(r.Info) {
 			continue
 		}
@@ -117,6 +120,15 @@ func (b *builder) runs() error {
 		return nil
 	}
 	return nil // not found outside either: the one who executes it says so
+}
+
+// hiddenCommand is the refusal of a command that is hidden, or whose path leads through what is.
+func (b *builder) hiddenCommand(p string, at hostfs.Resolved) error {
+	e := &refusal.Error{What: "cannot hide what the run needs", Cause: "the command " + Quote(p) + " is in it or leads through it", Hint: "hide a narrower path"}
+	if h := b.hiddenOn(at); h != nil {
+		e.Object = h.by + " " + Quote(h.path)
+	}
+	return e
 }
 
 func executable(fi fs.FileInfo) bool { return fi.Mode().IsRegular() && fi.Mode().Perm()&0o111 != 0 }
@@ -182,7 +194,7 @@ func (b *builder) descriptors() {
 			}
 		}
 	}
-	for _, n := range jobserver(b.getenv("MAKEFLAGS")) {
+	for _, n := range jobserver(b.makeFlags()) {
 		keep(n, "MAKEFLAGS", "make's jobserver: without it make runs one job at a time")
 	}
 	if n, ok := leadingInt(b.getenv("PMI_FD")); ok {

@@ -24,7 +24,7 @@ func sound(t testing.TB, s start, p *Plan) {
 	t.Helper()
 	bad := func(format string, args ...any) {
 		t.Helper()
-		t.Fatalf("%s: %s\nenv %q, dir %q, grants %+v\n%s", s.name, fmt.Sprintf(format, args...), s.Env, s.Dir, s.Grants, p.Explain())
+		t.Fatalf("%s: %s\nenv %q, dir %q, grants %+v, hide %+v, protect %+v\n%s", s.name, fmt.Sprintf(format, args...), s.Env, s.Dir, s.Grants, s.Hide, s.Protect, p.Explain())
 	}
 	host := hostfs.New(s.Host)
 	seen := map[string]bool{}
@@ -77,7 +77,8 @@ func sound(t testing.TB, s start, p *Plan) {
 			bad("%s %s is a link on the host", m.Kind, m.Target)
 		}
 		if m.Kind.Bind() {
-			if fi, err := host.Lstat(m.Source); err != nil || fi.Mode()&fs.ModeSymlink != 0 {
+			forRun := slices.ContainsFunc(p.Remove, func(r Missing) bool { return r.Path == m.Source })
+			if fi, err := host.Lstat(m.Source); (err != nil) != forRun || err == nil && fi.Mode()&fs.ModeSymlink != 0 {
 				bad("the source of %s is a link or missing: %v", m.Target, err)
 			}
 			for _, secret := range []string{"/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/ssl/private", "/etc/pki/tls/private"} {
@@ -85,11 +86,12 @@ func sound(t testing.TB, s start, p *Plan) {
 					bad("%s shows %s", m.Target, secret)
 				}
 			}
-			if why, hidden := (&builder{Facts: s.Facts, host: host, homes: []string{"/home/u"}}).tooMuch(m.Source); hidden && m.Reason.By == "working directory" {
+			if why, hidden := (&builder{Facts: s.Facts, host: host, real: host, homes: []string{"/home/u"}}).tooMuch(m.Source); hidden && m.Reason.By == "working directory" {
 				bad("%s is shown and nobody asked: %s", m.Source, why)
 			}
 		}
 	}
+	hiddenAndProtected(t, s, p, bad)
 	if n := len(p.Mounts); n == 0 || p.Mounts[n-1].Kind != binds.RemountRO || p.Mounts[n-1].Target != "/" {
 		bad("the root is not remounted last")
 	}
@@ -101,6 +103,49 @@ func sound(t testing.TB, s start, p *Plan) {
 	}
 	if value(p, "PWD") != p.Dir {
 		bad("PWD is %q, the directory %q", value(p, "PWD"), p.Dir)
+	}
+}
+
+// hiddenAndProtected: nothing hidden is what a bind shows, at any place where a bind shows its surroundings; what is
+// protected is writable nowhere, and cannot be renamed away.
+func hiddenAndProtected(t testing.TB, s start, p *Plan, bad func(string, ...any)) {
+	t.Helper()
+	host := hostfs.New(s.Host)
+	each := func(path string, judge func(m binds.Mount, at string)) {
+		for _, m := range p.Mounts {
+			if m.Kind.Bind() && hostfs.Within(path, m.Source) {
+				at := clean(m.Target + "/" + strings.TrimPrefix(path, m.Source))
+				over, _ := binds.Cover(p.Mounts, at)
+				judge(over, at)
+			}
+		}
+	}
+	for _, g := range s.Hide {
+		r, err := host.Walk(hostfs.Abs(g.Path, s.Dir))
+		if err != nil {
+			continue
+		}
+		each(r.Path, func(m binds.Mount, at string) {
+			if m.Kind.Bind() {
+				bad("%s is hidden, and shown at %s by %s %s", r.Path, at, m.Kind, m.Target)
+			}
+		})
+	}
+	for _, g := range s.Protect {
+		r, err := host.Walk(hostfs.Abs(g.Path, s.Dir))
+		if err != nil && !slices.ContainsFunc(p.Remove, func(m Missing) bool { return m.Path == r.Path }) {
+			continue
+		}
+		each(r.Path, func(m binds.Mount, at string) {
+			if m.Kind == binds.ReadWrite {
+				bad("%s is protected, and writable at %s by %s", r.Path, at, m.Target)
+			}
+		})
+		each(hostfs.Parent(r.Path), func(m binds.Mount, at string) {
+			if own, _ := binds.Cover(p.Mounts, clean(at+r.Path[strings.LastIndexByte(r.Path, '/'):])); m.Kind == binds.ReadWrite && m.Target != at && own.Kind != binds.Sealed && own.Kind != binds.Tmpfs {
+				bad("%s is protected, and %s can be renamed", r.Path, at)
+			}
+		})
 	}
 }
 
@@ -216,6 +261,12 @@ func TestRandomPlans(t *testing.T) {
 			}
 			s.Grants = append(s.Grants, g)
 		}
+		for range r.Intn(3) {
+			s = s.hide(spell(r, view, names[r.Intn(len(names))]))
+		}
+		for range r.Intn(3) {
+			s = s.protect(spell(r, view, names[r.Intn(len(names))]) + []string{"", "/new"}[r.Intn(2)])
+		}
 		p, err := Build(s.Facts, s.Request)
 		if err != nil {
 			if strings.Contains(err.Error(), "contradict") {
@@ -231,6 +282,7 @@ func TestRandomPlans(t *testing.T) {
 		}
 		// The order of the grants does not matter, to no byte.
 		first := document(p)
+		r.Shuffle(len(s.Hide), func(i, j int) { s.Hide[i], s.Hide[j] = s.Hide[j], s.Hide[i] })
 		r.Shuffle(len(s.Grants), func(i, j int) { s.Grants[i], s.Grants[j] = s.Grants[j], s.Grants[i] })
 		if again := document(build(t, s)); !bytes.Equal(first, again) {
 			t.Fatalf("%s: the order of the grants matters:\n%s", s.name, cmp.Diff(string(first), string(again)))
@@ -249,6 +301,9 @@ func checkGrant(t *testing.T, s start, p *Plan, view *hostfs.View, g Grant) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(s.Hide)+len(s.Protect) > 0 {
+		return // hiddenAndProtected looks at these
+	}
 	want, longest := binds.Kind(0), -1
 	for _, o := range s.Grants {
 		r, err := view.Walk(o.Path)
@@ -263,7 +318,7 @@ func checkGrant(t *testing.T, s start, p *Plan, view *hostfs.View, g Grant) {
 	if got, ok := binds.Cover(p.Mounts, own.Path); !ok || got.Kind != want {
 		t.Fatalf("%s: %s is %v, want %v\n%+v\n%s", s.name, own.Path, got.Kind, want, s.Grants, p.Explain())
 	}
-	b := builder{Facts: s.Facts, host: view, plan: *p}
+	b := builder{Facts: s.Facts, host: view, real: view, plan: *p}
 	if !b.visible(g.Path) && !dotted(g.Path) {
 		t.Fatalf("%s: %s is not visible by its own name\n%s", s.name, g.Path, p.Explain())
 	}

@@ -14,6 +14,12 @@ func (p *Plan) Script(bwrap string, argv []string) string {
 	}
 	const first = 100 // bash's own for process substitution go down from 63, and are all open at once
 	var b strings.Builder
+	if len(p.Remove) > 0 {
+		b.WriteString("made=()\n")
+	}
+	for _, m := range p.Remove {
+		b.WriteString(makeForRun(m))
+	}
 	for _, m := range p.Create {
 		if m.IsDir {
 			b.WriteString("(umask 077 && mkdir -p " + bash(m.Path) + ") && \\\n")
@@ -36,7 +42,18 @@ func (p *Plan) Script(bwrap string, argv []string) string {
 		b.WriteString(" \\\n  " + strconv.Itoa(first+i) + "< <(printf " + printf(d.Content) + ")")
 	}
 	b.WriteString("\n")
+	if len(p.Remove) > 0 {
+		b.WriteString("status=$?; for made in \"${made[@]}\"; do rm -f -- \"$made\" 2>/dev/null || rmdir -- \"$made\"; done; (exit $status)\n")
+	}
 	return b.String()
+}
+
+// makeForRun makes what must be there while the run lasts and remembers it, unless it is there.
+func makeForRun(m Missing) string {
+	if m.IsDir {
+		return "mkdir " + bash(m.Path) + " 2>/dev/null && made+=(" + bash(m.Path) + ")\n"
+	}
+	return "(set -C; printf " + printf([]byte(m.Data)) + " >" + bash(m.Path) + ") 2>/dev/null && made+=(" + bash(m.Path) + ")\n"
 }
 
 // bash quotes one word.

@@ -46,7 +46,7 @@ func (b *builder) toolchains() error {
 }
 
 func (b *builder) toolHost() toolchain.Host {
-	return toolchain.Host{View: b.host, FS: b.Host, Env: b.Env, Dir: b.Dir, Homes: b.homes, Visible: b.visible, Secret: b.tooMuch}
+	return toolchain.Host{View: b.host, FS: b.sight(), Env: b.toolEnv, Dir: b.Dir, Homes: b.homes, Visible: b.visible, Secret: b.tooMuch}
 }
 
 // need makes one thing visible: each link on the way to it, and the root that it works in.

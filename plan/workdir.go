@@ -156,20 +156,21 @@ func (b *builder) somebodysHome(p string) bool {
 func (b *builder) credentials() *policy.Roots {
 	if b.private == nil {
 		for _, h := range b.homes {
-			if r, err := b.host.Walk(h); err == nil {
-				b.host.ReadDir(r.Path) // some eighty names are asked for
+			if r, err := b.real.Walk(h); err == nil {
+				b.real.ReadDir(r.Path) // some eighty names are asked for
 			}
 		}
-		b.private = policy.NewRoots(b.homes, func(p string) (string, bool) {
+		b.private = policy.NewRoots(b.homes, b.getenv, func(p string) (string, bool) {
+			p, directory := strings.CutSuffix(p, "/")
 			for _, h := range b.homes {
 				if rest, ok := strings.CutPrefix(p, h+"/"); ok {
-					if top, _, _ := strings.Cut(rest, "/"); b.host.Unlisted(h + "/" + top) {
+					if top, _, _ := strings.Cut(rest, "/"); b.real.Unlisted(h + "/" + top) {
 						return "", false
 					}
 				}
 			}
-			r, err := b.host.Walk(p)
-			return r.Path, err == nil
+			r, err := b.real.Walk(p)
+			return r.Path, err == nil && (!directory || r.Info.IsDir())
 		})
 	}
 	return b.private

@@ -126,9 +126,9 @@ func TestWorkDirCheckout(t *testing.T) {
 		{"worktree", "/data/w/wt", nil, map[string]string{
 			"/data/w/wt": "ro /data/w/wt", "/data/w/main/.git/worktrees/wt": "ro /data/w/main/.git", "/w": "link /w -> /data/w", "/data/w/main": "nothing"}},
 		{"worktree, writable", "/data/w/wt", []string{"."}, map[string]string{
-			"/data/w/wt/.git": "rw /data/w/wt", "/data/w/main/.git": "ro /data/w/main/.git", "/w": "link /w -> /data/w"}},
+			"/data/w/wt/.git": "ro /data/w/wt/.git", "/data/w/wt/cmd": "rw /data/w/wt", "/data/w/main/.git": "ro /data/w/main/.git", "/w": "link /w -> /data/w"}},
 		{"worktree and its repository, writable", "/data/w/wt", []string{".", "/data/w/main"}, map[string]string{
-			"/data/w/wt": "rw /data/w/wt", "/data/w/main/.git/worktrees/wt": "rw /data/w/main"}},
+			"/data/w/wt": "rw /data/w/wt", "/data/w/main/.git/worktrees/wt": "rw /data/w/main/.git/worktrees/wt", "/data/w/main/x": "rw /data/w/main"}},
 		{"submodule", "/data/w/main/lib/src", nil, map[string]string{
 			"/data/w/main/lib": "ro /data/w/main/lib", "/data/w/main/.git/modules/lib": "ro /data/w/main/.git/modules/lib", "/data/w/main/.git/HEAD": "nothing"}},
 		{"a link", "/data/w/linkedgit", nil, map[string]string{

@@ -97,6 +97,33 @@ var rootVars = [...]struct{ name, why string }{
 	{"GUIX_PROFILE", "the Guix profile"},
 }
 
+// locations say where a tool or its data is and nothing of what it does. Those of caches are in their table.
+var locations = [...]string{
+	"CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDNN_HOME", "ROCM_PATH", "ROCM_HOME", "HIP_PATH", "ONEAPI_ROOT", "MKLROOT", "CMPLR_ROOT",
+	"I_MPI_ROOT", "MPI_HOME", "JAVA_HOME", "JDK_HOME", "M2_HOME", "MAVEN_HOME", "GRADLE_HOME", "ANT_HOME", "SCALA_HOME", "DOTNET_ROOT",
+	"ANDROID_HOME", "ANDROID_SDK_ROOT", "SPARK_HOME", "HADOOP_HOME", "HOMEBREW_PREFIX", "PNPM_HOME", "NIX_PROFILE", "NIX_PROFILES",
+	"GUIX_PROFILE", "RUSTUP_HOME", "CARGO_HOME", "GOPATH", "GOROOT", "GOBIN", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_EXE",
+	"MAMBA_ROOT_PREFIX", "MAMBA_EXE", "PYENV_ROOT", "JENV_ROOT", "NVM_DIR", "FNM_DIR", "FNM_MULTISHELL_PATH", "VOLTA_HOME",
+	"BUN_INSTALL", "ASDF_DIR", "ASDF_DATA_DIR", "MISE_DATA_DIR", "SDKMAN_DIR", "UV_PYTHON_INSTALL_DIR", "UV_TOOL_DIR", "YARN_GLOBAL_FOLDER",
+	"MODULESHOME", "LMOD_PKG", "SPACK_ROOT",
+}
+
+// Location says whether the variable called name does no more than tell where a tool or its data is. A value is a path, or
+// several with ':' or ' ' between them.
+func Location(name string) bool {
+	for _, l := range locations {
+		if l == name {
+			return true
+		}
+	}
+	for i := range caches {
+		if caches[i].variable == name && name != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // programVars hold a command that other programs execute, by path or with arguments.
 var programVars = [...]string{"CC", "CXX", "CPP", "FC", "LD", "AR", "AS", "NM", "RANLIB", "STRIP", "PYTHON", "NVCC",
 	"CUDACXX", "HIPCC", "RUSTC", "RUSTC_WRAPPER", "SHELL", "MAKE", "NINJA", "PKG_CONFIG", "EDITOR", "VISUAL", "PAGER"}

@@ -170,7 +170,7 @@ func hostOf(fsys fs.FS, env []string, dir string, c *cage) Host {
 	homes := []string{"/home/u"}
 	view := hostfs.New(fsys)
 	roots := sync.OnceValue(func() *policy.Roots {
-		return policy.NewRoots(homes, func(p string) (string, bool) {
+		return policy.NewRoots(homes, func(string) string { return "" }, func(p string) (string, bool) {
 			r, err := view.Walk(p)
 			return r.Path, err == nil
 		})
