@@ -13,6 +13,10 @@ require (
 require (
 	github.com/google/go-cmp v0.6.0
 	github.com/rogpeppe/go-internal v1.13.1
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.1
 )
 
-require golang.org/x/tools v0.22.0 // indirect
+require (
+	golang.org/x/text v0.21.0 // indirect
+	golang.org/x/tools v0.22.0 // indirect
+)

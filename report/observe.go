@@ -5,7 +5,7 @@ import (
 
 	"github.com/selfcage/selfcage/binds"
 	"github.com/selfcage/selfcage/internal/hostfs"
-	"github.com/selfcage/selfcage/internal/jsonw"
+	"github.com/selfcage/selfcage/internal/launch"
 	"github.com/selfcage/selfcage/plan"
 )
 
@@ -27,11 +27,14 @@ type Control struct {
 	State    State
 }
 
-// Observed is what the kernel says of a process in a cage. A nil map or an empty string was not to be had.
+// Observed is what the kernel says of a process in a cage. A nil map, a nil slice or an empty string was not to be had.
 type Observed struct {
 	Namespaces map[string]string // by plan name: "own" or "shared"
 	Status     map[string]string // fields of /proc/PID/status
 	Mounts     []MountInfo
+	Names      []string // of the variables that the program began with
+	Late       bool     // Names are not to be had, since the process is not the program that began
+	Tried      []Tried
 }
 
 // MountInfo is one line of /proc/PID/mountinfo.
@@ -43,31 +46,40 @@ type MountInfo struct {
 
 // ParseMountInfo reads /proc/PID/mountinfo (proc_pid_mountinfo(5)). Lines that are not of its form are left out.
 func ParseMountInfo(data string) (ms []MountInfo) {
-	for _, line := range strings.Split(data, "\n") {
-		f := strings.Fields(line)
-		if len(f) < 10 {
+	for line := range strings.Lines(data) {
+		before, after, ok := strings.Cut(line, " - ")
+		f := strings.Fields(before)
+		kind := strings.Fields(after)
+		if !ok || len(f) < 6 || len(kind) < 1 {
 			continue
 		}
-		m := MountInfo{Target: hostfs.Unescape(f[4]), ReadOnly: hostfs.HasOption(f[5], "ro")}
-		for i, w := range f {
-			if w == "-" && i+1 < len(f) {
-				m.Type = f[i+1]
-			}
-		}
-		ms = append(ms, m)
+		ms = append(ms, MountInfo{Target: hostfs.Unescape(f[4]), ReadOnly: hostfs.HasOption(f[5], "ro"), Type: kind[0]})
 	}
 	return ms
 }
 
 // ParseStatus reads the fields of /proc/PID/status.
 func ParseStatus(data string) map[string]string {
-	fields := make(map[string]string)
-	for _, line := range strings.Split(data, "\n") {
+	fields := make(map[string]string, 64)
+	for line := range strings.Lines(data) {
 		if k, v, ok := strings.Cut(line, ":"); ok {
 			fields[k] = strings.TrimSpace(v)
 		}
 	}
 	return fields
+}
+
+// parseNames reads the names of /proc/PID/environ, which is empty for a process that is gone. An entry that is no
+// NAME=VALUE is there as a whole.
+func parseNames(data string) (names []string) {
+	if data == "" {
+		return nil
+	}
+	for entry := range strings.SplitSeq(strings.TrimSuffix(data, "\x00"), "\x00") {
+		name, _, _ := strings.Cut(entry, "=")
+		names = append(names, name)
+	}
+	return names
 }
 
 // Compare holds what was observed against the plan. It names every promise, kept or not.
@@ -90,13 +102,24 @@ func Compare(p *plan.Plan, o Observed) (cs []Control) {
 	if len(p.Filter) > 0 {
 		add("seccomp filter", "2", o.Status["Seccomp"])
 	}
-	for _, m := range p.Mounts {
-		if !m.Kind.Mounts() || m.Kind == binds.RemountRO {
-			continue
-		}
-		add("mount "+plan.Quote(m.Target), access(p, m), observedAccess(o.Mounts, m.Target))
+	if !o.Late {
+		add(environment, onlyKept, observedNames(p.Env, o.Names))
 	}
-	add("mount /", "read-only", observedAccess(o.Mounts, "/"))
+	later := remounted(p.Mounts)
+	seen := accesses(o.Mounts)
+	for _, m := range p.Mounts {
+		if m.Kind.Mounts() && m.Kind != binds.RemountRO {
+			add("mount "+plan.Quote(m.Target), access(m, later), seen.at(m.Target))
+		}
+	}
+	add("mount /", readOnly, seen.at("/"))
+	for i, a := range p.Attempts {
+		t := Tried{Attempt: a}
+		if i < len(o.Tried) && o.Tried[i].Attempt == a {
+			t = o.Tried[i]
+		}
+		cs = append(cs, t.control())
+	}
 	return cs
 }
 
@@ -107,71 +130,83 @@ func capabilities(mask string) string {
 	return "none"
 }
 
-// access is what a mount should look like to mountinfo.
-func access(p *plan.Plan, m binds.Mount) string {
-	for _, r := range p.Mounts {
-		if r.Kind == binds.RemountRO && r.Target == m.Target {
-			return "read-only"
-		}
-	}
-	if m.Kind == binds.ReadOnly || m.Kind == binds.Sealed {
-		return "read-only"
-	}
-	return "writable"
-}
+// The words of the control over variables.
+const (
+	environment = "environment"
+	onlyKept    = "only what is kept"
+)
 
-// observedAccess is that of the last mount at target, which is the one that counts.
-func observedAccess(ms []MountInfo, target string) (s string) {
-	if ms == nil {
+// observedNames says whether a program began with nothing but vars, "" when that is not known. The variable by which
+// the inner stage finds the supervisor is gone before the program sees any.
+func observedNames(vars []plan.Var, names []string) string {
+	if names == nil {
 		return ""
 	}
-	s = "not mounted"
+	kept := make(map[string]bool, len(vars)+1)
+	kept[launch.StartVar] = true
+	for _, v := range vars {
+		kept[v.Name] = true
+	}
+	var more []string
+	for _, n := range names {
+		if !kept[n] {
+			more = append(more, plan.Quote(n))
+		}
+	}
+	if len(more) > 0 {
+		return "also " + strings.Join(more, ", ")
+	}
+	return onlyKept
+}
+
+// The words for a mount's access.
+const (
+	readOnly = "read-only"
+	writable = "writable"
+)
+
+// remounted are the targets of mounts that are made read-only afterwards.
+func remounted(ms []binds.Mount) map[string]bool {
+	targets := make(map[string]bool, 8)
 	for _, m := range ms {
-		if m.Target == target {
-			s = "writable"
-			if m.ReadOnly {
-				s = "read-only"
-			}
+		if m.Kind == binds.RemountRO {
+			targets[m.Target] = true
 		}
 	}
-	return s
+	return targets
 }
 
-func writeControls(w *jsonw.Writer, cs []Control) {
-	w.Open('[')
-	for _, c := range cs {
-		w.Line()
-		w.Open('{')
-		w.Pair("control", c.Name)
-		w.Pair("planned", c.Planned)
-		w.Pair("observed", c.Observed)
-		w.Pair("state", string(c.State))
-		w.Close('}')
+// access is what a mount should look like to mountinfo.
+func access(m binds.Mount, later map[string]bool) string {
+	if later[m.Target] || m.Kind == binds.ReadOnly || m.Kind == binds.Sealed {
+		return readOnly
 	}
-	w.Close(']')
+	return writable
 }
 
-// Text prints controls as a table, what is not as planned first.
-func Text(cs []Control) string {
-	var b strings.Builder
-	for _, want := range []State{Differs, NotObserved, AsPlanned} {
-		for _, c := range cs {
-			if c.State == want {
-				b.WriteString("  " + pad(c.Name, 36) + "  " + pad(c.Observed, 10) + "  " + string(c.State) + "\n")
-			}
+// mounted is the access of the last mount at each target, which is the one that counts. A nil mounted knows nothing.
+type mounted map[string]string
+
+func accesses(ms []MountInfo) mounted {
+	if ms == nil {
+		return nil
+	}
+	seen := make(mounted, len(ms))
+	for _, m := range ms {
+		seen[m.Target] = writable
+		if m.ReadOnly {
+			seen[m.Target] = readOnly
 		}
 	}
-	return b.String()
+	return seen
 }
 
-func pad(s string, n int) string { return s + strings.Repeat(" ", max(0, n-len(s))) }
-
-// JSON is the array of controls as in a report.
-func JSON(cs []Control) []byte {
-	var w jsonw.Writer
-	writeControls(&w, cs)
-	return append(w.Bytes(), '\n')
+func (m mounted) at(target string) string {
+	if m == nil {
+		return ""
+	}
+	if s, ok := m[target]; ok {
+		return s
+	}
+	return "not mounted"
 }
-
-// Self observes this process, which is in the cage of p.
-func Self(p *plan.Plan) Observed { return observe("self", p.Outside) }

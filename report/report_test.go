@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,20 +10,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/selfcage/selfcage/binds"
+	"github.com/selfcage/selfcage/internal/launch"
 	"github.com/selfcage/selfcage/internal/refusal"
 	"github.com/selfcage/selfcage/internal/sandtest"
 	"github.com/selfcage/selfcage/plan"
 	"github.com/selfcage/selfcage/policy"
 )
 
-func settings(report string) policy.Settings {
-	return policy.Settings{
+func settings(report string) policy.Effective {
+	return policy.Effective{Settings: policy.Settings{
 		Mode:     policy.Entry{Value: "bwrap", By: "P_MODE"},
 		Report:   policy.Entry{Value: report, By: "--report"},
 		Writable: []policy.Entry{{Value: "/w\xff", By: "--write"}},
 		Secret:   []policy.Entry{{Value: "A_TOKEN", By: "--secret"}},
 		GPU:      []policy.Entry{{Value: "all", By: "P_GPU"}},
-	}
+	}}
 }
 
 func somePlan() *plan.Plan {
@@ -32,7 +32,7 @@ func somePlan() *plan.Plan {
 		Name: "prog", Dir: "/d", Command: "/d/prog", Filter: make([]byte, 16),
 		Namespaces: plan.Namespaces{ShareNet: true},
 		Outside:    []plan.Namespace{{Name: "pid", Word: "pid:[1]"}},
-		Env:        []plan.Var{{Name: "A", Value: "the value"}},
+		Env:        []plan.Var{{Name: "A", Value: "the value", Reason: binds.Reason{By: "environment", Why: "not secret"}}},
 		Mounts: []binds.Mount{
 			{Kind: binds.ReadOnly, Source: "/usr", Target: "/usr"},
 			{Kind: binds.ReadWrite, Source: "/w", Target: "/w"},
@@ -56,6 +56,7 @@ func asPlanned() Observed {
 			{Target: "/", ReadOnly: true}, {Target: "/usr", ReadOnly: true}, {Target: "/w"}, {Target: "/dev"}, {Target: "/dev", ReadOnly: true},
 			{Target: "/tmp"}, {Target: plan.File, ReadOnly: true},
 		},
+		Names: []string{"A", launch.StartVar},
 	}
 }
 
@@ -69,7 +70,7 @@ func TestCompareAsPlanned(t *testing.T) {
 	}
 	want := []string{
 		"user namespace own", "mount namespace own", "pid namespace own", "ipc namespace own", "uts namespace own", "network namespace shared",
-		"cgroup namespace own", "capabilities (CapEff) none", "no new privileges 1", "seccomp filter 2", "mount /usr read-only",
+		"cgroup namespace own", "capabilities (CapEff) none", "no new privileges 1", "seccomp filter 2", "environment only what is kept", "mount /usr read-only",
 		"mount /w writable", "mount /dev read-only", "mount /tmp writable", "mount " + plan.File + " read-only", "mount / read-only",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -100,6 +101,8 @@ func TestCompareDiffers(t *testing.T) {
 		{"read-only", func(o *Observed) { o.Mounts[2].ReadOnly = true }, "mount /w", Differs, "read-only"},
 		{"mounted over", func(o *Observed) { o.Mounts = append(o.Mounts, MountInfo{Target: "/usr"}) }, "mount /usr", Differs, "writable"},
 		{"absent", func(o *Observed) { o.Mounts = o.Mounts[:5] }, "mount /tmp", Differs, "not mounted"},
+		{"variable more", func(o *Observed) { o.Names = append(o.Names, "B C") }, "environment", Differs, `also "B C"`},
+		{"no variables", func(o *Observed) { o.Names = nil }, "environment", NotObserved, "unknown"},
 		{"no mounts", func(o *Observed) { o.Mounts = nil }, "mount /usr", NotObserved, "unknown"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -115,9 +118,15 @@ func TestCompareDiffers(t *testing.T) {
 			if !found {
 				t.Errorf("no control %q in state %q with %q: %+v", tt.control, tt.state, tt.says, cs)
 			}
-			first, _, _ := strings.Cut(Text(cs), "\n")
-			if !strings.HasSuffix(first, string(tt.state)) {
-				t.Errorf("what is not as planned does not come first: %q", first)
+			r := Report{Engine: Bwrap, Plan: somePlan(), Controls: cs}
+			_, table, _ := strings.Cut(r.Text(), "\n")
+			if tt.state == Differs {
+				if first, _, _ := strings.Cut(table, "\n"); !strings.HasPrefix(first, "  not enforced: "+tt.control+": observed: "+tt.says) {
+					t.Errorf("what differs does not come first: %q", first)
+				}
+			}
+			if i, j := strings.Index(table, string(tt.state)+"\n"), strings.Index(table, "as planned\n"); i < 0 || j < i {
+				t.Errorf("what is as planned comes first:\n%s", table)
 			}
 		})
 	}
@@ -155,6 +164,15 @@ too short
 	}
 }
 
+func TestParseNames(t *testing.T) {
+	if diff := cmp.Diff([]string{"A", "B", "", "junk"}, parseNames("A=1\x00B=x=y\x00=\x00junk\x00")); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if names := parseNames(""); names != nil {
+		t.Errorf("%q", names)
+	}
+}
+
 func FuzzParseMountInfo(f *testing.F) {
 	f.Add("22 1 254:0 / /a\\040b ro,relatime shared:1 - ext4 /dev/root rw\n")
 	f.Add("\\")
@@ -175,33 +193,13 @@ func TestParseStatus(t *testing.T) {
 	}
 }
 
-func TestTextAndJSON(t *testing.T) {
-	cs := []Control{{"good", "1", "1", AsPlanned}, {"unseen", "1", "unknown", NotObserved}, {"bad \xff", "1", "0", Differs}}
-	if got, want := strings.Fields(Text(cs)), strings.Fields("bad \xff 0 differs unseen unknown not observed good 1 as planned"); cmp.Diff(want, got) != "" {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	var doc []map[string]any
-	if err := json.Unmarshal(JSON(cs), &doc); err != nil {
-		t.Fatal(err)
-	}
-	if len(doc) != 3 || doc[1]["state"] != "not observed" || doc[2]["observed"] != "0" {
-		t.Errorf("%v", doc)
-	}
-	if got := string(JSON(nil)); got != "[]\n" {
-		t.Errorf("%q", got)
-	}
-}
-
 func load(t *testing.T, file string) (doc map[string]any) {
 	t.Helper()
 	data, err := os.ReadFile(file)
-	if err == nil {
-		err = json.Unmarshal(data, &doc)
-	}
 	if err != nil {
-		t.Fatalf("%v: %s", err, data)
+		t.Fatal(err)
 	}
-	return doc
+	return valid(t, data)
 }
 
 // only fails the test unless the directory holds exactly these names: nothing of ours is left.
@@ -220,13 +218,19 @@ func only(t *testing.T, dir string, names ...string) {
 	}
 }
 
-// Without a place there is no report, and nothing is observed.
+// Without a place there is no report. A strict run is looked at all the same.
 func TestNowhere(t *testing.T) {
 	r, err := Begin(settings(""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range []error{r.Observe(1), r.Ended(0, 0), r.Refused(errors.New("x"))} {
+	if r.Wants() || r.WantsManifest() {
+		t.Error("it wants to be written")
+	}
+	if err := r.Observe(1, nil, false); !errors.Is(err, errNoPlan) {
+		t.Errorf("without a plan: %v", err)
+	}
+	for _, err := range []error{r.Handed(nil, nil), r.Ended(0, 0), r.Refused(errors.New("x"))} {
 		if err != nil {
 			t.Error(err)
 		}
@@ -397,6 +401,7 @@ func TestThroughLink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.Planned(somePlan())
 	if err := r.Ended(0, 0); err != nil {
 		t.Fatal(err)
 	}
