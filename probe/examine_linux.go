@@ -26,3 +26,6 @@ func Examine(explicit policy.Entry) Report {
 	rows = append(rows, resolvRow(hostfs.New(hostfs.OS{})), kernelRow(h))
 	return Report{Rows: withModes(rows)}
 }
+
+// Container names the container that this process runs in, "" for none that is known.
+func Container() string { return readHost("").container }

@@ -50,7 +50,19 @@ func (r Report) Row(id string) (Row, bool) {
 // CanRun says whether a run in mode can start on this host. What is not known for certain is no.
 func (r Report) CanRun(mode policy.Mode) bool {
 	row, ok := r.Row("mode." + string(mode))
-	return ok && row.State == OK
+	return ok && (row.State == OK || row.State == Warning)
+}
+
+// CanHold says whether this host can make the cage of plan p, as far as the host alone decides: its files and programs
+// do not count. What is not known for certain is yes here, so that a doubt is no reason to run with less.
+func (r Report) CanHold(p *plan.Plan) bool {
+	for _, row := range r.Rows {
+		needed := row.Required || row.ID == "ns.net" && !p.Namespaces.ShareNet || row.ID == "ns.cgroup" && !p.Namespaces.ShareCgroup
+		if needed && row.State == Refused && !strings.HasPrefix(row.ID, "mode.") {
+			return false
+		}
+	}
+	return true
 }
 
 // withModes adds the verdicts to the rows that they follow from.
@@ -66,18 +78,27 @@ func withModes(rows []Row) []Row {
 			without = append(without, r.Name)
 		}
 	}
+	if len(blocked) == 0 {
+		blocked = open // usually the consequence of what is refused; alone it is no promise either
+	}
 	for _, m := range policy.Modes() {
 		row := Row{ID: "mode." + m, Name: "mode " + m, State: NotYet}
 		switch policy.Mode(m) {
 		case policy.Off:
 			row.State, row.Detail = OK, "no cage"
-		case policy.Bwrap:
+		case policy.Disabled:
+			row.State, row.Detail = OK, "no cage, and the report says so"
+		case policy.ScrubbedOnly:
+			row.State, row.Detail = OK, "no cage, only the environment is cleaned"
+		case policy.Auto:
+			row.State, row.Detail = OK, "can run, by bubblewrap"
+			if len(blocked) > 0 {
+				row.State, row.Detail = Warning, "no cage, only the environment would be cleaned: "+strings.Join(blocked, ", ")
+			}
+		case policy.Bwrap, policy.Enforced:
 			row.State, row.Detail = OK, "can run"
 			if len(without) > 0 {
 				row.Detail += "; a run that asks for " + strings.Join(without, ", ") + " is refused"
-			}
-			if len(blocked) == 0 {
-				blocked = open // usually the consequence of what is refused; alone it is no promise either
 			}
 			if len(blocked) > 0 {
 				row.State, row.Detail = Refused, "cannot run: "+strings.Join(blocked, ", ")

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 
 	"github.com/selfcage/selfcage/internal/hostfs"
+	"github.com/selfcage/selfcage/plan"
 	"github.com/selfcage/selfcage/policy"
 )
 
@@ -35,16 +36,16 @@ func TestExamine(t *testing.T) {
 		can    bool
 	}{
 		{"healthy", fakeBwrap{}, host{}, "", true},
-		{"case 2: no fresh /proc", fakeBwrap{refuse: with("--proc")}, host{}, "proc=refused mode.bwrap=refused", false},
+		{"case 2: no fresh /proc", fakeBwrap{refuse: with("--proc")}, host{}, "proc=refused mode.bwrap=refused mode.auto=warning mode.enforced=refused", false},
 		{"no network namespace: the usual run shares it", fakeBwrap{refuse: with("--unshare-net")}, host{}, "ns.net=refused", true},
 		{"no cgroup namespace, host's tree visible", fakeBwrap{refuse: with("--unshare-cgroup")}, host{sharedCgroups: true}, "ns.cgroup=refused", true},
-		{"no cgroup namespace, host's tree not visible", fakeBwrap{refuse: with("--unshare-cgroup")}, host{}, "ns.cgroup=refused mode.bwrap=refused", false},
-		{"no pid namespace", fakeBwrap{refuse: with("--unshare-pid")}, host{}, "ns.pid=refused proc=unknown mode.bwrap=refused", false},
-		{"no seccomp", fakeBwrap{refuse: with("--seccomp")}, host{}, "seccomp=refused mode.bwrap=refused", false},
+		{"no cgroup namespace, host's tree not visible", fakeBwrap{refuse: with("--unshare-cgroup")}, host{}, "ns.cgroup=refused mode.bwrap=refused mode.auto=warning mode.enforced=refused", false},
+		{"no pid namespace", fakeBwrap{refuse: with("--unshare-pid")}, host{}, "ns.pid=refused proc=unknown mode.bwrap=refused mode.auto=warning mode.enforced=refused", false},
+		{"no seccomp", fakeBwrap{refuse: with("--seccomp")}, host{}, "seccomp=refused mode.bwrap=refused mode.auto=warning mode.enforced=refused", false},
 		{"case 1: no user namespace", fakeBwrap{refuse: with("--unshare-user")}, host{},
-			"ns.user=refused ns.pid=unknown ns.ipc=unknown ns.uts=unknown ns.cgroup=unknown ns.net=unknown proc=unknown dev=unknown seccomp=unknown mode.bwrap=refused", false},
+			"ns.user=refused ns.pid=unknown ns.ipc=unknown ns.uts=unknown ns.cgroup=unknown ns.net=unknown proc=unknown dev=unknown seccomp=unknown mode.bwrap=refused mode.auto=warning mode.enforced=refused", false},
 		{"case 4: too old", fakeBwrap{help: []string{"--bind"}}, host{},
-			"options=refused ns.user=unknown ns.pid=unknown ns.ipc=unknown ns.uts=unknown ns.cgroup=unknown ns.net=unknown proc=unknown dev=unknown seccomp=unknown mode.bwrap=refused", false},
+			"options=refused ns.user=unknown ns.pid=unknown ns.ipc=unknown ns.uts=unknown ns.cgroup=unknown ns.net=unknown proc=unknown dev=unknown seccomp=unknown mode.bwrap=refused mode.auto=warning mode.enforced=refused", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := report(&c.bwrap, c.host)
@@ -55,7 +56,12 @@ func TestExamine(t *testing.T) {
 				t.Errorf("CanRun(bwrap) is %v", !c.can)
 			}
 			for _, m := range policy.Modes() {
-				if m := policy.Mode(m); m != policy.Bwrap && r.CanRun(m) != (m == policy.Off) {
+				m := policy.Mode(m)
+				can := m != policy.Landlock // without an engine in the others, and auto with less
+				if m == policy.Bwrap || m == policy.Enforced {
+					can = c.can
+				}
+				if r.CanRun(m) != can {
 					t.Errorf("CanRun(%s) is %v", m, r.CanRun(m))
 				}
 			}
@@ -83,13 +89,38 @@ ok                   seccomp filter
 ok                   mode off              no cage
 refused              mode bwrap            cannot run: fresh /proc
 not-in-this-version  mode landlock
-not-in-this-version  mode auto
-not-in-this-version  mode enforced
-not-in-this-version  mode scrubbed_only
-not-in-this-version  mode disabled
+warning              mode auto             no cage, only the environment would be cleaned: fresh /proc
+refused              mode enforced         cannot run: fresh /proc
+ok                   mode scrubbed_only    no cage, only the environment is cleaned
+ok                   mode disabled         no cage, and the report says so
 `
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// What a plan needs of the host decides whether mode auto may do with less; what is not known is no reason.
+func TestCanHold(t *testing.T) {
+	for _, c := range []struct {
+		refuse string
+		ns     plan.Namespaces
+		want   bool
+	}{
+		{"nothing", plan.Namespaces{ShareNet: true, ShareCgroup: true}, true},
+		{"--unshare-user", plan.Namespaces{ShareNet: true, ShareCgroup: true}, false},
+		{"--proc", plan.Namespaces{ShareNet: true, ShareCgroup: true}, false},
+		{"--unshare-net", plan.Namespaces{ShareNet: true, ShareCgroup: true}, true},
+		{"--unshare-net", plan.Namespaces{ShareCgroup: true}, false},
+		{"--unshare-cgroup", plan.Namespaces{ShareNet: true, ShareCgroup: true}, true},
+		{"--unshare-cgroup", plan.Namespaces{ShareNet: true}, false},
+	} {
+		r := report(&fakeBwrap{refuse: with(c.refuse)}, host{sharedCgroups: true})
+		if got := r.CanHold(&plan.Plan{Namespaces: c.ns}); got != c.want {
+			t.Errorf("%s refused, %+v: %v", c.refuse, c.ns, got)
+		}
+	}
+	if !(Report{Rows: []Row{{ID: "proc", State: Unknown, Required: true}}}).CanHold(&plan.Plan{}) {
+		t.Error("what is not known counts as refused")
 	}
 }
 

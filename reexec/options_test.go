@@ -12,6 +12,9 @@ func TestOptionsSettings(t *testing.T) {
 	for i := range reflect.TypeFor[Options]().NumField() {
 		var o Options
 		f, name := reflect.ValueOf(&o).Elem().Field(i), reflect.TypeFor[Options]().Field(i).Name
+		if f.Kind() == reflect.Func || f.Kind() == reflect.Map {
+			continue // what is handed in is no setting
+		}
 		want := "x"
 		switch f.Kind() {
 		case reflect.String:
@@ -36,6 +39,9 @@ func TestOptionsSettings(t *testing.T) {
 		if len(said) != 1 || said[0] != (policy.Entry{Value: want, By: "Options." + name}) {
 			t.Errorf("%s says %v", name, said)
 			continue
+		}
+		if name == "PolicyFile" {
+			name = "Policy" // which is the loader's name here
 		}
 		got := reflect.ValueOf(s).FieldByName(name)
 		if got.Kind() == reflect.Slice {

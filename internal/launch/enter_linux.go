@@ -38,8 +38,9 @@ var (
 
 // Enter completes the start inside, before the program does anything: signals are as they were outside, the supervisor
 // has answered, and nothing of the start is left in the environment, the arguments or the descriptors. value is that
-// of StartVar. When it returns an error the process must not go on: it is not supervised.
-func Enter(value string) error {
+// of StartVar. reply answers what the supervisor asks first, if it asks. When Enter returns an error the process must not
+// go on: it is not supervised.
+func Enter(value string, reply func(question []byte) []byte) error {
 	st, ok := parseStart(value)
 	if !ok {
 		return errBadStart
@@ -55,6 +56,12 @@ func Enter(value string) error {
 		return errAlone
 	}
 	word, err := receiveAnswer(st.sock)
+	if err == nil && len(word) > 0 && word[0] == '?' {
+		if err := unix.Sendto(st.sock, reply(word[1:]), unix.MSG_NOSIGNAL, nil); err != nil {
+			return errAlone
+		}
+		word, err = receiveAnswer(st.sock)
+	}
 	unix.Close(st.sock)
 	if err != nil || len(word) == 0 {
 		return errAlone
@@ -75,7 +82,8 @@ func receiveAnswer(sock int) ([]byte, error) {
 		case err != nil:
 			return nil, err
 		case n <= len(buf):
-			return buf[:n], nil
+			_, _, err := unix.Recvfrom(sock, buf, 0) // it was only looked at
+			return buf[:n], err
 		default:
 			buf = make([]byte, n)
 		}

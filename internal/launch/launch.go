@@ -24,6 +24,9 @@ import (
 // bwrap's own, or -1. It proves nothing; Inside does.
 const StartVar = "SELFCAGE_START"
 
+// Ask puts a question to the program inside, which answers before it goes on.
+type Ask func(question []byte) (reply []byte, err error)
+
 // Reached says whether this process was started by a supervisor that waits to be met, by the value of StartVar. Outside a
 // cage that means that what should have made the cage has not: the descriptor is our socket, which nobody else has.
 func Reached(value string) bool {

@@ -14,7 +14,7 @@ import (
 type Cage struct {
 	Bwrap string
 	Plan  *plan.Plan
-	Met   func(pid int) error
+	Met   func(pid int, ask Ask) error
 }
 
 var errUnsupported = errors.New("there is no confinement on " + runtime.GOOS + "/" + runtime.GOARCH + ": it needs linux/amd64 or linux/arm64")
@@ -32,6 +32,15 @@ func (e End) Exit() { os.Exit(e.Status) }
 func Inside() bool { return false }
 
 // Enter fails.
-func Enter(string) error { return errUnsupported }
+func Enter(string, func([]byte) []byte) error { return errUnsupported }
+
+// Inherited lists nothing.
+func Inherited() []int { return nil }
+
+// Undo has nothing to take back.
+func Undo([]int) {}
+
+// Again fails.
+func Again(string, []string) error { return errUnsupported }
 
 func isMeetingPoint(int) bool { return false }

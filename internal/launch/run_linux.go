@@ -21,7 +21,37 @@ type Cage struct {
 	Bwrap string // path of a trusted bwrap
 	Plan  *plan.Plan
 	// Met is called when the program has been reached, with its process id, before it goes on. An error ends the cage.
-	Met func(pid int) error
+	Met func(pid int, ask Ask) error
+}
+
+// Inherited lists the descriptors above 2 that this process would hand on to what it executes.
+func Inherited() (fds []int) {
+	names, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return nil
+	}
+	for _, n := range names {
+		if fd, err := strconv.Atoi(n.Name()); err == nil && fd > 2 {
+			if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
+				fds = append(fds, fd)
+			}
+		}
+	}
+	return fds
+}
+
+// Undo takes back what a Run that failed has changed of this process, as far as it would outlive an exec: the
+// descriptors fds, which Inherited has listed before, are handed on again.
+func Undo(fds []int) {
+	for _, fd := range fds {
+		setInherited(fd)
+	}
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+}
+
+// Again executes this program once more in place of this process, with the same arguments and another environment.
+func Again(path string, environ []string) error {
+	return os.NewSyscallError("execve", syscall.Exec(path, os.Args, environ))
 }
 
 // maxWords is how many words bwrap gets. It refuses more than 9000 (MAX_ARGS in bubblewrap.c), counting three for

@@ -21,7 +21,7 @@ import (
 type supervisor struct {
 	marker string // value of StartVar
 	plan   *plan.Plan
-	met    func(pid int) error
+	met    func(pid int, ask Ask) error
 
 	witness, bwrap    int // process ids
 	prog, init        int // the program and bwrap's pid 1, as we see them; 0 before they are known
@@ -29,6 +29,8 @@ type supervisor struct {
 	witnessFD, sock   int
 	signalFD, catchFD int       // the two ends of the pipe of caught signals
 	ignored, blocked  uint64    // signals that were ignored, or blocked, when we started
+	asking            bool      // the program has been asked something
+	ending            int       // a signal that ends the run before the program has begun
 	held              uint64    // signals that came too early for the program
 	continued         time.Time // when the last continue was held
 	judge             judge
@@ -145,6 +147,9 @@ func (s *supervisor) followEarlyStop() {
 // missed returns the signal by which a start failed, if that was one to the whole group: the program, which had no
 // handler yet, died of it, and it may have reached us on another thread and a moment later.
 func (s *supervisor) missed(f *Failure) (sig int) {
+	if s.ending != 0 {
+		return s.ending
+	}
 	if fatal(f.Status - 128) {
 		t := unix.NsecToTimespec(int64(window))
 		_, _ = unix.Ppoll([]unix.PollFd{{Fd: int32(s.signalFD), Events: unix.POLLIN}}, &t, nil)
@@ -184,7 +189,7 @@ func (s *supervisor) greet(pid int) *Failure {
 		}
 	}
 	if s.met != nil {
-		if err := s.met(pid); err != nil {
+		if err := s.met(pid, s.ask); err != nil {
 			return &Failure{Step: "observe the cage", Err: err, Met: true}
 		}
 	}
@@ -193,6 +198,38 @@ func (s *supervisor) greet(pid int) *Failure {
 	}
 	s.hangUp()
 	return nil
+}
+
+var errNoReply = errors.New("the program did not answer")
+
+// ask puts a question to the program, which has not begun yet, and returns its reply.
+func (s *supervisor) ask(question []byte) ([]byte, error) {
+	if err := unix.Sendto(s.sock, append([]byte("?"), question...), unix.MSG_NOSIGNAL, nil); err != nil {
+		return nil, os.NewSyscallError("send", err)
+	}
+	s.asking = true
+	defer func() { s.asking = false }()
+	for {
+		ready := s.poll(false)
+		s.readWitness(time.Now())
+		if s.ending = s.early(); s.ending != 0 {
+			return nil, errNoReply
+		}
+		s.followEarlyStop()
+		if ready.sock {
+			var buf [4096]byte
+			n, _, err := unix.Recvfrom(s.sock, buf[:], unix.MSG_DONTWAIT)
+			if n > 0 {
+				return buf[:n], nil
+			}
+			if err == nil || !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
+				return nil, errNoReply
+			}
+		}
+		if ready.bwrap {
+			return nil, errNoReply
+		}
+	}
 }
 
 // hold keeps a signal that the program could not have handled yet. A continue cancels a stop, as it does for a
@@ -304,7 +341,7 @@ func (s *supervisor) poll(progEnded bool) readiness {
 		{Fd: int32(s.signalFD), Events: unix.POLLIN}, {Fd: int32(s.witnessFD), Events: unix.POLLIN},
 		{Fd: int32(s.bwrapFD), Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN},
 	}
-	if s.prog == 0 {
+	if s.prog == 0 || s.asking {
 		fds[3].Fd = int32(s.sock)
 	} else if !progEnded {
 		fds[4].Fd = int32(s.progFD)

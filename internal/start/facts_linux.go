@@ -74,3 +74,12 @@ func executable() (plan.Exe, error) {
 	}
 	return plan.Exe{Path: path, Data: data}, nil
 }
+
+// executablePath is by what this program can be executed once more: its path, so that ps and pkill know its name, or
+// what the kernel has of it where that is another file by now.
+func executablePath() string {
+	if exe, err := executable(); err == nil && exe.Intact {
+		return exe.Path
+	}
+	return "/proc/self/exe"
+}

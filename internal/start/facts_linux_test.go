@@ -55,7 +55,7 @@ func TestWorkDirOfKernel(t *testing.T) {
 		t.Errorf("deleted: %q", got)
 	}
 	s := policy.Settings{}
-	_, err = Program{}.Plan(s, os.Environ())
+	_, err = Program{}.Plan(policy.Effective{Settings: s}, os.Environ())
 	refused(t, err, "the working directory", "deleted")
 }
 
@@ -64,11 +64,11 @@ func TestPlanFor(t *testing.T) {
 	dir := t.TempDir()
 	s := policy.Settings{Writable: []policy.Entry{{Value: dir, By: "--write"}}, Network: policy.Entry{Value: "none", By: "x"}}
 	p := Program{Name: "some program"}
-	a, err := p.PlanFor(s, []string{"PATH=/usr/bin", "HOME=/nonexistent"}, []string{"prog", "x"})
+	a, err := p.PlanFor(policy.Effective{Settings: s}, []string{"PATH=/usr/bin", "HOME=/nonexistent"}, []string{"prog", "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := p.PlanFor(s, []string{"PATH=/usr/bin", "HOME=/nonexistent"}, []string{"prog", "x"})
+	b, err := p.PlanFor(policy.Effective{Settings: s}, []string{"PATH=/usr/bin", "HOME=/nonexistent"}, []string{"prog", "x"})
 	if err != nil || a.Explain() != b.Explain() {
 		t.Errorf("not the same: %v", err)
 	}

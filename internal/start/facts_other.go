@@ -3,6 +3,7 @@
 package start
 
 import (
+	"os"
 	"runtime"
 
 	"github.com/selfcage/selfcage/internal/refusal"
@@ -15,4 +16,14 @@ func Facts([]string) (plan.Facts, error) {
 		What: "cannot make the cage", Cause: "there is no confinement on " + runtime.GOOS,
 		Hint: "run it on Linux, or with mode off",
 	}
+}
+
+func workDir() string {
+	dir, _ := os.Getwd()
+	return dir
+}
+
+func executablePath() string {
+	path, _ := os.Executable()
+	return path
 }

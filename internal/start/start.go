@@ -5,29 +5,27 @@ package start
 
 import (
 	"os"
-	"runtime"
-	"strconv"
 	"strings"
 
-	"github.com/selfcage/selfcage/binds"
-	"github.com/selfcage/selfcage/enforce/seccomp"
-	"github.com/selfcage/selfcage/internal/hostfs"
 	"github.com/selfcage/selfcage/internal/launch"
 	"github.com/selfcage/selfcage/internal/refusal"
 	"github.com/selfcage/selfcage/plan"
 	"github.com/selfcage/selfcage/policy"
-	"github.com/selfcage/selfcage/probe"
 	"github.com/selfcage/selfcage/report"
-	"github.com/selfcage/selfcage/toolchain"
 )
 
-// Program is the program that may put itself into a cage.
+// Program is the program that may put itself into a cage. What it does not hand in, a run that asks for is refused.
 type Program struct {
 	Name     string          // of the host program; decides the prefix of its variables
 	Flags    policy.Settings // from its command line, the strongest
 	Options  policy.Settings // from its source, the weakest
 	Operands int             // index in os.Args of the first word that is not the cage's own
 	Runs     string          // the command that the program executes inside, if that is all it does
+
+	Tokens   map[string]string                                            // what {NAME} stands for in policy files
+	Load     func(path string, o policy.FileOptions) (policy.File, error) // reads policy files
+	Approved func(file string, s policy.Settings) error                   // refuses what is wider than what was approved
+	Manifest func(p *plan.Plan, pid int) []byte                           // what the run can see, a JSON object
 }
 
 // Label is what messages begin with.
@@ -38,26 +36,15 @@ func (p Program) Label() string {
 	return p.Name
 }
 
-// Settings reads the variables and merges them with flags and options.
-func (p Program) Settings(environ []string) (policy.Settings, error) {
-	fromEnv, err := policy.FromEnv(policy.Prefix(p.Name), environ)
-	if err != nil {
-		return policy.Settings{}, err
-	}
-	options, err := p.Options.Validate()
-	if err != nil {
-		return policy.Settings{}, err
-	}
-	return policy.Merge(p.Flags, fromEnv, options), nil
-}
-
 // Enter does what a host program does first. It returns nil when the program may go on: nobody asked for a cage, or
-// it is inside. Otherwise it makes the cage and never returns, or returns why it could not.
+// it is inside, or the mode is one without a cage. Otherwise it makes the cage and never returns, or returns why it could
+// not.
 func (p Program) Enter() error {
 	marker, marked := os.LookupEnv(launch.StartVar)
 	inside := launch.Inside()
-	if marked && inside {
-		if err := launch.Enter(marker); err != nil {
+	again := marked && marker == scrubbed(os.Getpid())
+	if marked && inside && !again {
+		if err := launch.Enter(marker, tryAll); err != nil {
 			return &refusal.Error{What: "cannot complete the start inside the cage", Cause: err.Error(), Hint: "start the program again", Err: err}
 		}
 		return nil
@@ -69,240 +56,108 @@ func (p Program) Enter() error {
 		}
 	}
 	if marked {
-		// Somebody's variable, not ours: it proves nothing and must not reach what this program starts.
+		// Ours from a moment ago, or somebody's: it must not reach what this program starts.
 		_ = os.Unsetenv(launch.StartVar)
 	}
 	environ := os.Environ()
-	s, err := p.Settings(environ)
+	if inside {
+		return p.nested(environ, again)
+	}
+	eff, err := p.Asked(environ)
 	if err != nil {
+		p.reportOf(environ, err)
 		return err
 	}
-	if p.off(s) {
-		if inside {
-			p.note(s, "mode off asked for inside a cage: it stays in force, since one cannot leave")
-		}
+	if Off(eff) {
 		return nil
 	}
-	if inside {
-		return p.nested(s, environ)
+	return p.confine(eff, environ, again)
+}
+
+// reportOf writes the report of a run whose settings cannot be read, where those that can ask for one.
+func (p Program) reportOf(environ []string, err error) {
+	src, e := p.sources(environ)
+	if e != nil {
+		return
 	}
-	return p.cage(s, environ)
+	s := policy.Merge(src.Flags, src.Env, src.Options)
+	if rep, e := report.Begin(policy.Effective{Settings: s}); e == nil {
+		_ = rep.Refused(err)
+	}
 }
 
 // possible refuses what must not be skipped silently: a misspelt variable, a setting that is not there yet, a secret
-// that is not set.
-func (p Program) possible(s policy.Settings, environ []string) error {
+// that is not set or that the mode does not permit.
+func (p Program) possible(eff policy.Effective, environ []string) error {
+	s := eff.Settings
 	for _, err := range []error{policy.Misspelt(policy.Prefix(p.Name), environ), s.Unsupported(), s.UnsetSecret(environ)} {
 		if err != nil {
 			return err
 		}
 	}
-	return nil
+	if e := first(s.Secret); e.Value != "" && s.Mode.Value == string(policy.Enforced) {
+		return &refusal.Error{What: "cannot let a secret through", Object: e.By + " " + plan.Quote(e.Value), Cause: "mode enforced permits none (" + s.Mode.By + ")",
+			Hint: "leave it out, or use mode bwrap"}
+	}
+	if e := s.Manifest; e.Value == "1" && s.Report.Value == "" {
+		return &refusal.Error{What: "nowhere to put the manifest", Object: e.By, Cause: "it is a part of the report, and none was asked for", Hint: "add --report FILE"}
+	}
+	if s.Manifest.Value == "1" && p.Manifest == nil {
+		return notBuiltIn(s.Manifest, "Options.Manifest: manifest.Collect")
+	}
+	return p.approved(eff)
 }
 
-func (p Program) off(s policy.Settings) bool {
-	return s.Mode.Value == "" && s.Policy.Value == "" || s.Mode.Value == string(policy.Off)
+func (p Program) approved(eff policy.Effective) error {
+	switch e := eff.RequireApproved; {
+	case e.Value != "1":
+		return nil
+	case eff.Policy.Value == "":
+		return &refusal.Error{What: "cannot tell what was approved", Object: e.By, Cause: "there is no policy file, and it is policy files that are approved", Hint: "name one with --policy"}
+	case p.Approved == nil:
+		return notBuiltIn(e, "Options.Approved: approval.Require")
+	default:
+		return p.Approved(eff.Policy.Value, eff.Settings)
+	}
 }
 
-// cage makes the cage and ends the process as the program in it ended.
-func (p Program) cage(s policy.Settings, environ []string) error {
-	rep, err := report.Begin(s)
-	if err != nil {
-		return err
-	}
-	end, err := p.run(rep, s, environ)
-	if err != nil {
-		if err := rep.Refused(err); err != nil {
-			p.say("note: " + err.Error())
-		}
-		return err
-	}
-	if len(end.Left) > 0 {
-		p.note(s, "still ran when the program ended, and was ended: "+strings.Join(end.Left, ", "))
-	}
-	if err := rep.Ended(end.Status, end.Signal); err != nil {
-		p.say("note: " + err.Error())
-	}
-	end.Exit()
-	return nil
+// notBuiltIn: what a host program does not ask for is not linked, and a setting that needs it is never ignored.
+func notBuiltIn(e policy.Entry, option string) error {
+	return &refusal.Error{What: "this program was built without what the setting needs", Object: e.By + " " + plan.Quote(e.Value),
+		Cause: "its author has not set " + option, Hint: "leave the setting out, or run the program by selfcage run"}
 }
 
-func (p Program) run(rep *report.Run, s policy.Settings, environ []string) (end launch.End, err error) {
-	if err := p.possible(s, environ); err != nil {
-		return end, err
+func first(es []policy.Entry) policy.Entry {
+	if len(es) == 0 {
+		return policy.Entry{}
 	}
-	path, err := probe.Bwrap(s.Bwrap)
-	if err != nil {
-		return end, err
-	}
-	pl, err := p.Plan(s, environ)
-	if err != nil {
-		return end, err
-	}
-	if len(pl.Create) > 0 {
-		if err := create(pl.Create); err != nil {
-			return end, err
-		}
-		if pl, err = p.Plan(s, environ); err != nil { // now that each of them is a file that can be told from another
-			return end, err
-		}
-	}
-	rep.Planned(pl)
-	for _, n := range pl.Notes {
-		p.note(s, n)
-	}
-	end, failure := launch.Run(launch.Cage{Bwrap: path, Plan: pl, Met: rep.Observe})
-	if failure != nil {
-		return end, explain(path, pl, failure)
-	}
-	return end, nil
+	return es[0]
+}
+
+// Off says whether nothing at all is to happen.
+func Off(eff policy.Effective) bool {
+	return eff.Mode.Value == "" && !eff.InForce || eff.Mode.Value == string(policy.Off)
 }
 
 // Unused says which grants go unused when an explicit off makes a command run as it is.
 func (p Program) Unused(environ []string) {
-	s, err := p.Settings(environ)
-	if err != nil || s.Mode.Value != string(policy.Off) || launch.Inside() {
-		return
+	eff, err := p.Asked(environ)
+	if err == nil && eff.Mode.Value == string(policy.Off) && !launch.Inside() {
+		p.note(eff.Settings, "mode off ("+eff.Mode.By+"): nothing is confined"+unused(eff.Settings))
 	}
-	note := "mode off (" + s.Mode.By + "): nothing is confined"
-	var unused []string
+}
+
+func unused(s policy.Settings) string {
+	var list []string
 	for _, e := range s.Said() {
-		if e.By != s.Quiet.By {
-			unused = append(unused, e.By+" "+plan.Quote(e.Value))
+		if e.By != s.Quiet.By && e.By != s.Report.By {
+			list = append(list, e.By+" "+plan.Quote(e.Value))
 		}
 	}
-	if len(unused) > 0 {
-		note += "; unused: " + strings.Join(unused, ", ")
+	if len(list) == 0 {
+		return ""
 	}
-	p.note(s, note)
-}
-
-// Plan makes the plan for this process as it was started.
-func (p Program) Plan(s policy.Settings, environ []string) (*plan.Plan, error) {
-	return p.PlanFor(s, environ, os.Args)
-}
-
-// PlanFor makes the plan for this process as if it had been started with the command line args.
-func (p Program) PlanFor(s policy.Settings, environ, args []string) (*plan.Plan, error) {
-	facts, err := Facts(environ)
-	if err != nil {
-		return nil, err
-	}
-	facts.Args = args
-	facts.Operands = p.Operands
-	filter, err := seccomp.Filter(seccomp.Keep, runtime.GOARCH)
-	if err != nil {
-		return nil, err
-	}
-	req := plan.Request{
-		Runs: p.Runs, Name: p.Label(), Prefix: policy.Prefix(p.Name), NoNet: s.Network.Value == "none",
-		Allow: values(s.Env), Secret: values(s.Secret), Filter: filter,
-	}
-	for _, list := range []struct {
-		entries []policy.Entry
-		access  binds.Kind
-	}{{s.Readable, binds.ReadOnly}, {s.Writable, binds.ReadWrite}, {s.Device, binds.Device}} {
-		for _, e := range list.entries {
-			req.Grants = append(req.Grants, plan.Grant{Path: e.Value, Access: list.access, By: e.By})
-		}
-	}
-	for _, e := range s.Cache {
-		req.Caches = append(req.Caches, plan.Cache{Name: e.Value, By: e.By})
-	}
-	if err := oneOrTwo(req.Prefix, environ, facts.Dir); err != nil {
-		return nil, err
-	}
-	if req.Rewrite, err = rewrite(req.Prefix, environ, facts.Dir); err != nil {
-		return nil, err
-	}
-	pl, err := plan.Build(facts, req)
-	if err != nil {
-		return nil, err
-	}
-	pl.Seal()
-	return pl, nil
-}
-
-// create makes what a tool's cache lacks, as the tool would: for its user alone.
-func create(list []plan.Missing) error {
-	for _, m := range list {
-		var err error
-		if m.IsDir {
-			err = os.MkdirAll(m.Path, 0o700)
-		} else {
-			var f *os.File
-			if f, err = os.OpenFile(m.Path, os.O_WRONLY|os.O_CREATE, 0o600); err == nil {
-				err = f.Close()
-			}
-		}
-		if err != nil {
-			return &refusal.Error{What: "cannot grant " + m.Reason.By, Object: plan.Quote(m.Path), Cause: "it is missing and cannot be made: " + err.Error(),
-				Hint: "make it, or set the tool's own variable to a directory that you may write", Err: err}
-		}
-	}
-	return nil
-}
-
-func values(es []policy.Entry) (vs []string) {
-	for _, e := range es {
-		vs = append(vs, e.Value)
-	}
-	return vs
-}
-
-// oneOrTwo refuses a list in which neighbours are, together, one path that exists: it was meant, perhaps, and a grant
-// of its halves is not what anybody wants.
-func oneOrTwo(prefix string, environ []string, dir string) error {
-	for _, suffix := range []string{"READABLE", "WRITABLE"} {
-		name := prefix + suffix
-		parts := strings.Split(plan.Getenv(environ, name), ":")
-		for i := range parts {
-			for j := i + 2; j <= len(parts) && parts[i] != ""; j++ {
-				whole := strings.Join(parts[i:j], ":")
-				if strings.HasSuffix(whole, ":") {
-					continue // an empty element, which is ignored
-				}
-				if _, err := os.Lstat(hostfs.Abs(whole, dir)); err == nil {
-					return &refusal.Error{
-						What: "wrong value", Object: name,
-						Cause: plan.Quote(whole) + " is a path that exists, and the list is split at each ':'",
-						Hint:  "a path that holds ':' can be granted by --read and --write only, not by a variable",
-					}
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// rewrite gives the variables that list paths the same meaning in every directory, so that a program started from
-// another one asks for the same.
-func rewrite(prefix string, environ []string, dir string) (vars []plan.Var, err error) {
-	for _, suffix := range []string{"READABLE", "WRITABLE"} {
-		name := prefix + suffix
-		value := plan.Getenv(environ, name)
-		if value == "" {
-			continue
-		}
-		parts := strings.Split(value, ":")
-		for i, part := range parts {
-			if part == "" || strings.HasPrefix(part, "/") {
-				continue
-			}
-			if strings.Contains(dir, ":") {
-				return nil, &refusal.Error{
-					What: "wrong value", Object: name,
-					Cause: "it holds a relative path, and the working directory " + plan.Quote(dir) + " contains ':'",
-					Hint:  "write the path in full with --read or --write",
-				}
-			}
-			parts[i] = hostfs.Abs(part, dir)
-		}
-		if v := strings.Join(parts, ":"); v != value {
-			vars = append(vars, plan.Var{Name: name, Value: v, Reason: binds.Reason{By: "base", Why: "its relative paths are made absolute"}})
-		}
-	}
-	return vars, nil
+	return "; unused: " + strings.Join(list, ", ")
 }
 
 // note tells of something that the run survives, unless the user wants to hear of none.
@@ -327,96 +182,4 @@ func (p Program) Fail(err error) {
 	}
 	toStderr(out)
 	os.Exit(status)
-}
-
-// nested compares what is asked for inside a cage with what the cage gives: one can neither leave nor widen it.
-func (p Program) nested(s policy.Settings, environ []string) error {
-	if err := p.possible(s, environ); err != nil {
-		return err
-	}
-	if by := s.Report.By; strings.HasPrefix(by, "-") {
-		// From a variable it is the one that the cage around was asked for.
-		p.note(s, by+" "+plan.Quote(s.Report.Value)+": no report is written inside a cage")
-	}
-	refuse := func(e policy.Entry, cause string) error {
-		return &refusal.Error{
-			What: "cannot make another cage inside this one", Object: e.By + " " + plan.Quote(e.Value), Cause: cause,
-			Hint: "ask for it where the outer cage is made, or leave it out here",
-		}
-	}
-	data, err := os.ReadFile(plan.GrantsFile)
-	around, ok := plan.ParseGrants(data)
-	if err != nil || !ok {
-		return &refusal.Error{What: "cannot read the grants of the cage around it", Object: plan.GrantsFile, Cause: "it is missing or not whole", Err: err}
-	}
-	if s.Network.Value == "none" && around.ShareNet {
-		return refuse(s.Network, "the cage shares the host's network")
-	}
-	if s.Network.Value == "shared" && !around.ShareNet {
-		return refuse(s.Network, "the cage has no network")
-	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return &refusal.Error{What: "cannot use the working directory", Cause: err.Error(), Hint: "change to a directory that exists", Err: err}
-	}
-	host := hostfs.New(hostfs.OS{})
-	writable := s.Writable
-	for _, e := range s.Cache {
-		c, err := toolchain.CacheNamed(toolchain.Host{View: host, FS: hostfs.OS{}, Env: environ}, e.By, e.Value)
-		if err != nil {
-			return err
-		}
-		for _, p := range append(c.Dirs, c.Files...) {
-			writable = append(writable, policy.Entry{Value: p, By: e.By + " " + e.Value})
-		}
-	}
-	for _, list := range []struct {
-		entries []policy.Entry
-		ok      func(binds.Kind) bool
-		cause   string
-	}{
-		{s.Readable, func(k binds.Kind) bool { return k.Bind() || k == binds.File || k == binds.Tmpfs }, "the cage does not show it"},
-		// What is made in a private place can be written as long as the cage is there.
-		{writable, func(k binds.Kind) bool { return k == binds.ReadWrite || k == binds.Tmpfs }, notWritable},
-		{s.Device, func(k binds.Kind) bool { return k == binds.Device || k == binds.Dev }, "the cage does not have this device"},
-	} {
-		for _, e := range list.entries {
-			r, err := host.Walk(hostfs.Abs(e.Value, dir))
-			if err != nil {
-				return refuse(e, list.cause)
-			}
-			if m, ok := binds.Cover(around.Mounts, r.Path); !ok || !list.ok(m.Kind) || list.cause == notWritable && remounted(around.Mounts, m.Target) {
-				return refuse(e, list.cause+": "+strconv.Quote(r.Path))
-			}
-		}
-	}
-	return nil
-}
-
-const notWritable = "the cage does not make it writable"
-
-// remounted says whether the mount at target was made read-only afterwards.
-func remounted(ms []binds.Mount, target string) bool {
-	for _, m := range ms {
-		if m.Kind == binds.RemountRO && m.Target == target {
-			return true
-		}
-	}
-	return false
-}
-
-// explain turns a failed start into its refusal: what failed here is known, what bwrap failed at is found out.
-func explain(bwrap string, pl *plan.Plan, f *launch.Failure) *refusal.Error {
-	if f.Step != "" {
-		e := &refusal.Error{What: "cannot make the cage", Object: f.Step, Cause: f.Err.Error() + "; nothing was run", Err: f.Err}
-		if f.Exchanged {
-			e.Hint = "it was replaced while the cage was made: start again when that is over"
-		}
-		return e
-	}
-	known := probe.Failure{Status: f.Status, Program: f.Met}
-	if f.Signal != 0 {
-		known.Status, known.Signaled = f.Signal, true
-	}
-	return probe.Diagnose(bwrap, pl, known)
 }

@@ -40,7 +40,7 @@ func TestSettings(t *testing.T) {
 		Flags:   policy.Settings{Mode: entry("bwrap", "--mode"), Writable: []policy.Entry{entry("f", "--write")}},
 		Options: policy.Settings{Mode: entry("off", "Options.Mode"), Network: entry(" NONE ", "Options.Network"), Quiet: entry("1", "Options.Quiet"), Writable: []policy.Entry{entry("o", "Options.Writable")}},
 	}
-	s, err := p.Settings([]string{"HYPERLOOM_SANDBOX_MODE=off", "HYPERLOOM_SANDBOX_QUIET=0", "HYPERLOOM_SANDBOX_WRITABLE=e1:e2", "SANDBOX_NETWORK=shared"})
+	s, err := p.Asked([]string{"HYPERLOOM_SANDBOX_MODE=off", "HYPERLOOM_SANDBOX_QUIET=0", "HYPERLOOM_SANDBOX_WRITABLE=e1:e2", "SANDBOX_NETWORK=shared"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,13 +53,13 @@ func TestSettings(t *testing.T) {
 	for _, e := range s.Writable {
 		all = append(all, e.Value)
 	}
-	if len(all) != 4 || !strings.Contains(strings.Join(all, " "), "e1 e2") {
+	if len(all) != 4 || !strings.Contains(strings.Join(all, " "), "/e1 /") {
 		t.Errorf("writable %v", all)
 	}
-	_, err = p.Settings([]string{"HYPERLOOM_SANDBOX_MODE=nonsense"})
+	_, err = p.Asked([]string{"HYPERLOOM_SANDBOX_MODE=nonsense"})
 	refused(t, err, "HYPERLOOM_SANDBOX_MODE", "nonsense")
 	p.Options.Mode.Value = "nonsense"
-	_, err = p.Settings(nil)
+	_, err = p.Asked(nil)
 	refused(t, err, "Options.Mode", "nonsense")
 }
 
@@ -75,8 +75,8 @@ func TestOff(t *testing.T) {
 		mode, policy string
 		want         bool
 	}{{"", "", true}, {"off", "", true}, {"off", "p.toml", true}, {"", "p.toml", false}, {"bwrap", "", false}, {"disabled", "", false}} {
-		s := policy.Settings{Mode: policy.Entry{Value: tt.mode}, Policy: policy.Entry{Value: tt.policy}}
-		if got := (Program{}).off(s); got != tt.want {
+		eff := policy.Effective{Settings: policy.Settings{Mode: policy.Entry{Value: tt.mode}}, InForce: tt.policy != ""}
+		if got := Off(eff); got != tt.want {
 			t.Errorf("mode %q, policy %q: off is %v", tt.mode, tt.policy, got)
 		}
 	}
@@ -185,7 +185,7 @@ func TestOneOrTwo(t *testing.T) {
 				}
 				continue
 			}
-			refused(t, err, "P_"+suffix, plan.Quote(refuse)+" is a path that exists", "--read and --write")
+			refused(t, err, "P_"+suffix, plan.Quote(refuse)+" is a path that exists", map[string]string{"READABLE": "--read", "WRITABLE": "--write"}[suffix])
 		}
 	}
 }
