@@ -20,12 +20,12 @@ import (
 	"github.com/selfcage/selfcage/plan"
 	"github.com/selfcage/selfcage/policy"
 	"github.com/selfcage/selfcage/probe"
-	"github.com/selfcage/selfcage/report"
 )
 
 type commands struct {
 	Run     passthrough `cmd:"" passthrough:"" help:"Run a command in a cage; see selfcage run --help."`
 	Explain passthrough `cmd:"" passthrough:"" help:"Show what the cage would be, and why; see selfcage explain --help."`
+	Policy  passthrough `cmd:"" passthrough:"" help:"Check, show, compare and approve policy files; see selfcage policy --help."`
 	Doctor  doctorCmd   `cmd:"" help:"Show what this host can enforce, and what blocks the rest."`
 	Status  statusCmd   `cmd:"" help:"Inside a cage: show what is enforced around it."`
 	Version versionCmd  `cmd:"" help:"Print the version."`
@@ -54,6 +54,13 @@ func Main(args []string, stdout, stderr io.Writer) int {
 			return fail(stderr, err)
 		}
 		return 0
+	}
+	if args[0] == "policy" {
+		status, err := policyCommand(args[1:], stdout, stderr)
+		if err != nil {
+			return fail(stderr, err)
+		}
+		return status
 	}
 	done, ctx, err := parse(k, args)
 	if done {
@@ -132,32 +139,6 @@ func (c *doctorCmd) Run(stdout io.Writer, status *int) error {
 	return err
 }
 
-type statusCmd struct {
-	Format string `help:"text or json." default:"text" enum:"text,json"`
-}
-
-func (c *statusCmd) Run(stdout io.Writer, status *int) error {
-	if !launch.Inside() {
-		*status = 1
-		if c.Format == "json" {
-			_, err := io.WriteString(stdout, "{\"inside\":false}\n")
-			return err
-		}
-		_, err := io.WriteString(stdout, "not in a cage\n")
-		return err
-	}
-	text, document, err := statusOf(os.ReadFile)
-	if err != nil {
-		return err
-	}
-	if c.Format == "json" {
-		_, err = stdout.Write(document)
-	} else {
-		_, err = io.WriteString(stdout, text)
-	}
-	return err
-}
-
 type versionCmd struct{}
 
 func (versionCmd) Run(stdout io.Writer) error {
@@ -191,11 +172,11 @@ func explain(args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	environ := os.Environ()
-	s, err := p.Settings(environ)
+	eff, err := p.Asked(environ)
 	if err != nil {
 		return err
 	}
-	pl, err := planOf(p, s, environ, args)
+	pl, err := planOf(p, eff, environ, args)
 	if err != nil {
 		return err
 	}
@@ -203,14 +184,16 @@ func explain(args []string, stdout, stderr io.Writer) error {
 	switch {
 	case launch.Inside():
 		fmt.Fprintln(stderr, "selfcage: note: run would make no other cage inside this one")
-	case s.Mode.Value == string(policy.Off):
-		fmt.Fprintf(stderr, "selfcage: note: run would confine nothing, since the mode is off (%s); this is the cage of mode bwrap\n", s.Mode.By)
+	case eff.Mode.Value == string(policy.Off), eff.Mode.Value == string(policy.Disabled):
+		fmt.Fprintf(stderr, "selfcage: note: run would confine nothing, since the mode is %s (%s); this is the cage of mode bwrap\n", eff.Mode.Value, eff.Mode.By)
+	case eff.Mode.Value == string(policy.ScrubbedOnly):
+		fmt.Fprintf(stderr, "selfcage: note: run would clean the environment and confine nothing, since the mode is scrubbed_only (%s); this is the cage of mode enforced\n", eff.Mode.By)
 	}
 	switch format {
 	case "json":
 		_, err = stdout.Write(pl.JSON())
 	case "argv":
-		_, err = io.WriteString(stdout, pl.Script(bwrapFor(s), argv))
+		_, err = io.WriteString(stdout, pl.Script(bwrapFor(eff.Settings), argv))
 	default:
 		_, err = io.WriteString(stdout, pl.Explain())
 	}
@@ -250,30 +233,11 @@ func bwrapFor(s policy.Settings) string {
 }
 
 // planOf makes the plan that run would make from the same words.
-func planOf(p start.Program, s policy.Settings, environ, args []string) (*plan.Plan, error) {
-	for _, err := range []error{policy.Misspelt(policy.Prefix(p.Name), environ), s.Unsupported(), s.UnsetSecret(environ)} {
+func planOf(p start.Program, eff policy.Effective, environ, args []string) (*plan.Plan, error) {
+	for _, err := range []error{policy.Misspelt(policy.Prefix(p.Name), environ), eff.Unsupported(), eff.UnsetSecret(environ)} {
 		if err != nil {
 			return nil, err
 		}
 	}
-	return p.PlanFor(s, environ, append([]string{os.Args[0], "run"}, args...))
-}
-
-// statusOf compares the plan of the cage around this process with what is observed.
-func statusOf(read func(string) ([]byte, error)) (text string, document []byte, err error) {
-	data, err := read(plan.File)
-	if err != nil {
-		return "", nil, &refusal.Error{What: "cannot read the plan of the cage", Object: plan.File, Cause: err.Error(), Err: err}
-	}
-	pl, err := parsePlan(data)
-	if err != nil {
-		return "", nil, &refusal.Error{What: "cannot read the plan of the cage", Object: plan.File, Cause: err.Error(), Err: err}
-	}
-	cs := report.Compare(pl, report.Self(pl))
-	head := fmt.Sprintf("inside the cage of %s, engine bwrap, network %s\n", plan.Quote(pl.Name), pl.Namespaces.List()[5].Word)
-	document = append([]byte(`{"inside":true,"plan":`), data[:len(data)-1]...)
-	document = append(document, `,"enforced":`...)
-	document = append(document, report.JSON(cs)...)
-	document = append(document[:len(document)-1], "}\n"...)
-	return head + report.Text(cs), document, nil
+	return p.PlanFor(eff, environ, append([]string{os.Args[0], "run"}, args...))
 }

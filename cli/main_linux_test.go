@@ -49,6 +49,14 @@ var (
 // commandVar names the command for the tests that TestOrdinaryUser starts: that user may not have the sources.
 const commandVar = "SELFCAGE_TEST_COMMAND"
 
+// docs is the directory of the published schemas: the sources are not where TestOrdinaryUser runs.
+func docs() string {
+	if os.Getenv(commandVar) != "" {
+		return "testdata/docs"
+	}
+	return "../docs"
+}
+
 // theCommand is the path of the program that the tests run.
 func theCommand(t testing.TB) string {
 	t.Helper()
@@ -145,6 +153,9 @@ func TestOrdinaryUser(t *testing.T) {
 	copyFile(t, exe, filepath.Join(dir, "cli.test"), 0o755)
 	copyFile(t, theCommand(t), filepath.Join(dir, "selfcage"), 0o755)
 	if err := os.CopyFS(filepath.Join(dir, "testdata"), os.DirFS("testdata")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(dir, "testdata/docs"), os.DirFS("../docs")); err != nil {
 		t.Fatal(err)
 	}
 	args := []string{"-test.skip=^(TestOrdinaryUser|TestGo.*|TestToolchain.*|TestTrade.*)$", "-test.v=" + map[bool]string{true: "true", false: "false"}[testing.Verbose()]}

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"os"
@@ -9,29 +10,44 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 type document struct {
-	Version  int
-	State    string
-	Declared map[string]any
-	Planned  struct {
-		Version int
-		Mounts  []struct{ Kind, Target, By string }
-		Env     []struct{ Name string }
+	State        string
+	Mode, Engine string
+	Inside       bool
+	Declared     map[string]any
+	Planned      struct {
+		Version  int
+		Mounts   []struct{ Kind, Target, By string }
+		Env      []struct{ Name string }
+		Attempts []struct{ Op, Object string }
 	}
-	Enforced []struct{ Control, Planned, Observed, State string }
-	Result   map[string]any
+	Enforced    []struct{ Control, Planned, Observed, State string }
+	NotEnforced []struct{ What, Why string } `json:"not_enforced"`
+	Scrubbed    struct {
+		Level         string
+		Kept, Dropped []struct{ Name, Rule string }
+	}
+	Host   struct{ Kernel string }
+	Result map[string]any
 }
 
+// parse reads a report, and holds it to the published schema (issue 4 item 5).
 func parse(t testing.TB, data string) (d document) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(data), &d); err != nil {
+	schema, err := jsonschema.NewCompiler().Compile(filepath.Join(docs(), "report.schema.json"))
+	must(t, err)
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader([]byte(data)))
+	if err == nil {
+		err = schema.Validate(v)
+	}
+	if err != nil {
 		t.Fatalf("%v in\n%s", err, data)
 	}
-	if d.Version != 1 {
-		t.Errorf("version %d", d.Version)
-	}
+	must(t, json.Unmarshal([]byte(data), &d))
 	return d
 }
 
@@ -41,12 +57,12 @@ func TestReport(t *testing.T) {
 	s.mkdir("w")
 	s.setenv("SANDBOX_READABLE=/usr/share").run("--write", "w", "--report", "r.json", "--", "sh", "-c", "exit 3").is(3).silent()
 	d := parse(t, read(t, s.path("r.json")))
-	if d.State != "ended" || d.Result["status"] != 3.0 {
-		t.Errorf("state %q, result %v", d.State, d.Result)
+	if d.State != "ended" || d.Engine != "bwrap" || d.Mode != "bwrap" || d.Result["status"] != 3.0 || len(d.NotEnforced) != 0 || d.Host.Kernel == "" {
+		t.Errorf("state %q, engine %q, mode %q, result %v, not enforced %v, host %v", d.State, d.Engine, d.Mode, d.Result, d.NotEnforced, d.Host)
 	}
 	text, _ := json.Marshal(d.Declared)
 	want := `{"mode":{"by":"the default of run","value":"bwrap"},"quiet":{"by":"--quiet","value":"1"},"readable":[{"by":"SANDBOX_READABLE","value":"/usr/share"}],` +
-		`"report":{"by":"--report","value":"r.json"},"writable":[{"by":"--write","value":"w"}]}`
+		`"report":{"by":"--report","value":"` + s.path("r.json") + `"},"writable":[{"by":"--write","value":"` + s.path("w") + `"}]}`
 	if string(text) != want {
 		t.Errorf("declared %s\nwant     %s", text, want)
 	}
@@ -56,7 +72,7 @@ func TestReport(t *testing.T) {
 	}
 	seen := false
 	for _, c := range d.Enforced {
-		if c.State != "as planned" || c.Observed != c.Planned {
+		if c.State != "as planned" || !strings.HasPrefix(c.Observed, c.Planned) {
 			t.Errorf("%+v", c)
 		}
 		seen = seen || c.Control == "mount "+s.path("w") && c.Observed == "writable"
@@ -103,13 +119,107 @@ func TestReportOfRefusal(t *testing.T) {
 	}
 }
 
+// Issue 4 item 5, R42: what must fail is attempted in the cage before the program goes on, and the variables that it
+// begins with are looked at. The report names what was kept and dropped.
+func TestReportOfAttempts(t *testing.T) {
+	s := newSite(t, nil)
+	s.write(s.home+"/.netrc", homeSecret, 0o600)
+	s.setenv("A_TOKEN=hunter2", "HARMLESS=1").run("--network", "none", "--report", "r.json", "--", "true").ok().silent()
+	text := read(t, s.path("r.json"))
+	d := parse(t, text)
+	observed := make(map[string]string)
+	for _, c := range d.Enforced {
+		observed[c.Control] = c.Observed
+		if c.State != "as planned" {
+			t.Errorf("%+v", c)
+		}
+	}
+	for _, a := range d.Planned.Attempts {
+		if !strings.HasPrefix(observed[a.Op+" "+a.Object], "refused (E") {
+			t.Errorf("%v was not attempted: %q", a, observed)
+		}
+	}
+	if len(d.Planned.Attempts) == 0 || observed["write /usr"] == "" || observed["environment"] != "only what is kept" {
+		t.Errorf("attempts %v, observed %q", d.Planned.Attempts, observed)
+	}
+	rules := make(map[string]string)
+	for _, v := range append(d.Scrubbed.Kept, d.Scrubbed.Dropped...) {
+		rules[v.Name] = v.Rule
+	}
+	if d.Scrubbed.Level != "scrubbed" || rules["A_TOKEN"] != "secret shape: ends in _TOKEN" || rules["HARMLESS"] != "not secret" || strings.Contains(text, "hunter2") {
+		t.Errorf("level %q, rules %q", d.Scrubbed.Level, rules)
+	}
+}
+
+// R7, R42, R43: modes without a cage have the same shape, and say of everything that was declared that nothing enforces
+// it.
+func TestReportWithoutCage(t *testing.T) {
+	s := newSite(t, nil)
+	s.mkdir("w")
+	for mode, more := range map[string]bool{"scrubbed_only": false, "disabled": true} {
+		s.setenv("A_TOKEN=hunter2").run("--mode", mode, "--write", s.path("w"), "--network", "none", "--report", "r.json", "--", "true").ok()
+		text := read(t, s.path("r.json"))
+		d := parse(t, text)
+		why := make(map[string]string)
+		for _, l := range d.NotEnforced {
+			why[l.What] = l.Why
+		}
+		for _, what := range []string{"files", "network", "writable " + s.path("w"), "network none"} {
+			if !strings.Contains(why[what], "mode "+mode) {
+				t.Errorf("%s, %s: %q", mode, what, why[what])
+			}
+		}
+		if d.State != "handed over" || d.Engine != "none" || len(d.Planned.Mounts) != 0 || (why["environment"] != "") != more || strings.Contains(text, "hunter2") {
+			t.Errorf("%s: %s", mode, text)
+		}
+		for _, c := range d.Enforced {
+			if c.Control != "environment" {
+				t.Errorf("%s: %+v", mode, c)
+			}
+		}
+	}
+}
+
+// R41, R43: status inside has the shape of the report, and finds the same.
+func TestStatusIsReport(t *testing.T) {
+	s := newSite(t, nil)
+	for _, mode := range []string{"bwrap", "enforced"} {
+		statusIsReport(t, s.setenv("A_TOKEN=hunter2"), mode)
+	}
+}
+
+func statusIsReport(t *testing.T, s *site, mode string) {
+	t.Helper()
+	d := parse(t, s.run("--mode", mode, "--report", "r.json", "--", "selfcage", "status", "--format", "json").ok().out)
+	outside := parse(t, read(t, s.path("r.json")))
+	if !d.Inside || d.State != "started" || d.Engine != "bwrap" || d.Mode != mode || outside.Mode != mode || len(d.NotEnforced) != 0 || len(d.Declared) != 0 {
+		t.Errorf("%+v", d)
+	}
+	seen := make(map[string]string)
+	for _, c := range d.Enforced {
+		seen[c.Control] = c.Observed
+	}
+	for _, c := range outside.Enforced {
+		if c.Control != "environment" && seen[c.Control] != c.Observed {
+			t.Errorf("%s: outside %q, inside %q", c.Control, c.Observed, seen[c.Control])
+		}
+	}
+	if len(seen) != len(outside.Enforced)-1 || len(d.Planned.Mounts) != len(outside.Planned.Mounts) {
+		t.Errorf("%d controls inside, %d outside", len(seen), len(outside.Enforced))
+	}
+	inside, _ := json.Marshal(d.Scrubbed)
+	if whole, _ := json.Marshal(outside.Scrubbed); string(inside) != string(whole) || len(d.Scrubbed.Dropped) == 0 {
+		t.Errorf("variables inside  %s\noutside %s", inside, whole)
+	}
+}
+
 // A place that cannot be written is an error before anything runs, and "-" is standard error.
 func TestReportPlace(t *testing.T) {
 	s := newSite(t, nil)
 	s.mkdir("dir")
 	must(t, os.Symlink("none/x", s.path("dangling")))
 	for _, p := range []string{"none/r.json", "dir", "/dev/null", "/proc/r.json", "/sys/r.json", "dangling", "dir/"} {
-		s.run("--report", p, "--write", "dir", "--", "touch", "dir/ran").refused("cannot write the report", "--report "+p, "hint: ")
+		s.run("--report", p, "--write", "dir", "--", "touch", "dir/ran").refused("cannot write the report", "--report ", strings.TrimSuffix(p, "/"), "hint: ")
 	}
 	s.setenv("SANDBOX_REPORT=none/r.json").run("--", "echo", "ran").refused("SANDBOX_REPORT")
 	if exists(s.path("dir/ran")) {

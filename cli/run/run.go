@@ -9,11 +9,14 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/selfcage/selfcage/approval"
 	"github.com/selfcage/selfcage/internal/launch"
 	"github.com/selfcage/selfcage/internal/refusal"
 	"github.com/selfcage/selfcage/internal/start"
+	"github.com/selfcage/selfcage/manifest"
 	"github.com/selfcage/selfcage/plan"
 	"github.com/selfcage/selfcage/policy"
+	"github.com/selfcage/selfcage/policy/policyfile"
 )
 
 const usage = `Usage: selfcage run [flags] -- CMD [ARG ...]
@@ -67,6 +70,9 @@ func Parse(args []string, before int) (p start.Program, argv []string, help bool
 		Flags:    flags,
 		Options:  policy.Settings{Mode: policy.Entry{Value: string(policy.Bwrap), By: "the default of run"}},
 		Operands: before + len(args) - len(argv),
+		Load:     policyfile.Load,
+		Approved: approval.Require,
+		Manifest: manifest.Collect,
 	}
 	if len(argv) > 0 {
 		p.Runs = argv[0]
