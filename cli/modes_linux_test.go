@@ -80,7 +80,10 @@ func TestEnforcedCannot(t *testing.T) {
 func TestEnforcedSecret(t *testing.T) {
 	s := newSite(t, nil).setenv("A_TOKEN=abcdef")
 	s.selfcage("run", "--mode", "enforced", "--secret", "A_TOKEN", "--", "env").refused("A_TOKEN", "mode enforced permits none")
-	s.selfcage("run", "--mode", "enforced", "--env", "A_TOKEN", "--", "env").refused("A_TOKEN")
+	s.selfcage("run", "--mode", "enforced", "--env", "A_TOKEN", "--", "env").refused("--env A_TOKEN", "in mode enforced no secret passes")
+	policy := s.write("p.toml", "# names\nenv_allowlist = [\"LANG\",\n\"A_TOKEN\"]\n", 0o644)
+	s.selfcage("run", "--policy", policy, "--", "env").refused("policy "+policy+":3 A_TOKEN", "in mode enforced no secret passes")
+	s.selfcage("run", "--policy", policy, "--mode", "bwrap", "--", "env").refused("policy "+policy+":3 A_TOKEN", "hint: --secret A_TOKEN")
 }
 
 // R4: auto is a cage where the host can make one, and says what is lost where it cannot: also to those who want no notes.

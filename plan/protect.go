@@ -21,6 +21,9 @@ func (b *builder) protect() error {
 			return err
 		}
 	}
+	if err := b.protectStore(); err != nil {
+		return err
+	}
 	roots, dirs := b.checkouts()
 	p := protector{b, make(map[string]bool)}
 	for _, root := range roots {

@@ -180,11 +180,10 @@ func (p Program) PlanFor(eff policy.Effective, environ, args []string) (*plan.Pl
 // Request is what a plan is made from, without the seccomp program.
 func (p Program) Request(eff policy.Effective, environ []string) (plan.Request, error) {
 	s := eff.Settings
-	mode := policy.Mode(s.Mode.Value)
 	req := plan.Request{
 		Runs: p.Runs, Name: p.Label(), Prefix: policy.Prefix(p.Name), NoNet: s.Network.Value == "none",
-		Allow: values(s.Env), Secret: values(s.Secret), Mode: s.Mode.Value, Clean: mode == policy.Enforced || mode == policy.Auto || mode == policy.ScrubbedOnly,
-		SmallSys: mode == policy.Enforced, Confined: s.Confined, Policies: append(absolute(s, workDir()), eff.Files...),
+		Allow: values(s.Env), Secret: values(s.Secret), Mode: s.Mode.Value, Clean: cleanMode(eff),
+		SmallSys: s.Mode.Value == string(policy.Enforced), Confined: s.Confined, Policies: append(absolute(s, workDir()), eff.Files...),
 	}
 	req.TmpSize, _ = policy.ParseSize(s.TmpSize.Value)
 	said, err := p.spelled(environ)
@@ -202,6 +201,11 @@ func (p Program) Request(eff policy.Effective, environ []string) (plan.Request, 
 	}
 	req.Rewrite, err = rewrite(req.Prefix, environ, dir)
 	return req, err
+}
+
+// cleanMode says whether the environment starts from nothing.
+func cleanMode(eff policy.Effective) bool {
+	return report.LevelOf(policy.Mode(eff.Mode.Value)) == report.Clean
 }
 
 // absolute are the files by which policies were asked for: a request inside may ask for them again.

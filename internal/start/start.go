@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/selfcage/selfcage/env"
 	"github.com/selfcage/selfcage/internal/launch"
 	"github.com/selfcage/selfcage/internal/refusal"
 	"github.com/selfcage/selfcage/plan"
@@ -95,6 +96,9 @@ func (p Program) possible(eff policy.Effective, environ []string) error {
 			return err
 		}
 	}
+	if err := p.noSecrets(eff, environ); err != nil {
+		return err
+	}
 	if e := first(s.Secret); e.Value != "" && s.Mode.Value == string(policy.Enforced) {
 		return &refusal.Error{What: "cannot let a secret through", Object: e.By + " " + plan.Quote(e.Value), Cause: "mode enforced permits none (" + s.Mode.By + ")",
 			Hint: "leave it out, or use mode bwrap"}
@@ -106,6 +110,24 @@ func (p Program) possible(eff policy.Effective, environ []string) error {
 		return notBuiltIn(s.Manifest, "Options.Manifest: manifest.Collect")
 	}
 	return p.approved(eff)
+}
+
+// noSecrets refuses each name that is a secret and was asked for as an ordinary variable, with the place that asked.
+func (p Program) noSecrets(eff policy.Effective, environ []string) error {
+	for _, e := range eff.Env {
+		_, _, err := env.Scrub(environ, env.Rules{Clean: cleanMode(eff), Allow: []string{e.Value}, Secret: values(eff.Secret)})
+		r, ok := err.(*refusal.Error)
+		if !ok {
+			continue
+		}
+		with := *r
+		with.Object = e.By + " " + r.Object
+		if eff.Mode.Value == string(policy.Enforced) {
+			with.Hint = "leave it out: in mode enforced no secret passes; in mode bwrap --secret " + e.Value + " would pass it on one run"
+		}
+		return &with
+	}
+	return nil
 }
 
 func (p Program) approved(eff policy.Effective) error {
