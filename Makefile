@@ -12,7 +12,7 @@ export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS 2>/dev/null) -buildvcs=false
 RACE ?=
 TESTFLAGS ?=
 
-.PHONY: build run test hosts bench clean sweep
+.PHONY: build run test fuzz hosts bench clean sweep
 
 build:
 	$(GO) build -o bin/selfcage ./cmd/selfcage
@@ -42,6 +42,13 @@ test:
 		else echo 'make: no C compiler that works with Go: testing without -race' >&2; fi; fi; \
 	echo "$(GO) test $$race -count=1 $(TESTFLAGS) ./..."; \
 	$(GO) test $$race -count=1 $(TESTFLAGS) ./...
+	@GO="$(GO)" sh scripts/fuzz.sh $(SHORTFUZZ)
+
+# Every fuzz target for a long while, as at night; make test does those that guard grants for a short one.
+FUZZTIME ?= 60s
+SHORTFUZZ ?= 3000x
+fuzz:
+	GO="$(GO)" sh scripts/fuzz.sh $(FUZZTIME) all
 
 # Programs that others wrote, as host programs; HOSTS= leaves out those that take long, HOSTS=gosh,hey is these two.
 HOSTS ?= all
