@@ -234,10 +234,8 @@ func bwrapFor(s policy.Settings) string {
 
 // planOf makes the plan that run would make from the same words.
 func planOf(p start.Program, eff policy.Effective, environ, args []string) (*plan.Plan, error) {
-	for _, err := range []error{policy.Misspelt(policy.Prefix(p.Name), environ), eff.Unsupported(), eff.UnsetSecret(environ)} {
-		if err != nil {
-			return nil, err
-		}
+	if err := p.Possible(eff, environ); err != nil {
+		return nil, err
 	}
 	return p.PlanFor(eff, environ, append([]string{os.Args[0], "run"}, args...))
 }

@@ -62,7 +62,19 @@ func TestEnforced(t *testing.T) {
 		t.Error("no forbidden open was attempted")
 	}
 	// All of /sys is for mode bwrap; what Go, Java and hwloc read is there.
-	s.selfcage("run", "--mode", "enforced", "--", "sh", "-c", "ls /sys; cat /sys/devices/system/cpu/online; nproc").is(0).hasNot("firmware", "\nbus").has("devices")
+	s.selfcage("run", "--mode", "enforced", "--network", "none", "--", "sh", "-c", "ls /sys; cat /sys/devices/system/cpu/online; nproc").is(0).hasNot("firmware", "\nbus").has("devices")
+}
+
+// R9: in mode enforced nothing runs because somebody forgot the policy. Grants on the command line are one.
+func TestEnforcedWithoutPolicy(t *testing.T) {
+	s := newSite(t, nil)
+	s.selfcage("run", "--mode", "enforced", "--", "echo", "ran").refused("mode enforced needs a policy, --mode", "no policy file")
+	s.setenv("SANDBOX_MODE=enforced").selfcage("run", "--report", s.path("r.json"), "--", "echo", "ran").refused("mode enforced needs a policy, SANDBOX_MODE")
+	s.selfcage("explain", "--mode", "enforced", "--", "echo").refused("mode enforced needs a policy")
+	sandtest.Need(t, sandtest.NetNS)
+	s.selfcage("run", "--mode", "enforced", "--network", "none", "--", "echo", "ran").ok().prints("ran\n")
+	empty := s.write("none.toml", "read_paths = []\n", 0o644)
+	s.selfcage("run", "--policy", empty, "--", "echo", "ran").ok().prints("ran\n")
 }
 
 // R5: a host that cannot confine fails the run; nothing is tried with less.

@@ -222,7 +222,7 @@ func TestModes(t *testing.T) {
 	s := newSite(t, nil)
 	outside := s.command("/usr/bin/readlink", "/proc/self/ns/pid").ok().out
 	for _, mode := range []string{"", "bwrap", " BWrap ", "enforced", "auto"} {
-		if got := s.setenv("SANDBOX_MODE="+mode).run("--", "readlink", "/proc/self/ns/pid").ok().silent().out; got == outside {
+		if got := s.setenv("SANDBOX_MODE="+mode).run("--read", s.dir, "--", "readlink", "/proc/self/ns/pid").ok().silent().out; got == outside {
 			t.Errorf("mode %q does not confine", mode)
 		}
 	}

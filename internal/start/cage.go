@@ -39,7 +39,7 @@ func (p Program) byMode(rep *report.Run, eff policy.Effective, environ []string)
 	if eff.Mode.Value == string(policy.Disabled) {
 		return p.disabled(rep, eff)
 	}
-	if err := p.possible(eff, environ); err != nil {
+	if err := p.Possible(eff, environ); err != nil {
 		return err
 	}
 	switch {

@@ -87,9 +87,9 @@ func (p Program) reportOf(environ []string, err error) {
 	}
 }
 
-// possible refuses what must not be skipped silently: a misspelt variable, a setting that is not there yet, a secret
-// that is not set or that the mode does not permit.
-func (p Program) possible(eff policy.Effective, environ []string) error {
+// Possible refuses what must not be skipped silently: a misspelt variable, a setting that is not there yet, a secret
+// that is not set or that the mode does not permit, a policy that is missing or wider than what was approved.
+func (p Program) Possible(eff policy.Effective, environ []string) error {
 	s := eff.Settings
 	for _, err := range []error{policy.Misspelt(policy.Prefix(p.Name), environ), s.Unsupported(), s.UnsetSecret(environ)} {
 		if err != nil {
@@ -103,6 +103,10 @@ func (p Program) possible(eff policy.Effective, environ []string) error {
 		return &refusal.Error{What: "cannot let a secret through", Object: e.By + " " + plan.Quote(e.Value), Cause: "mode enforced permits none (" + s.Mode.By + ")",
 			Hint: "leave it out, or use mode bwrap"}
 	}
+	if s.Mode.Value == string(policy.Enforced) && !eff.InForce && !grantsAnything(s) {
+		return &refusal.Error{What: "mode enforced needs a policy", Object: s.Mode.By, Cause: "there is no policy file, and nobody said what the run may use",
+			Hint: "name a policy file with --policy, or say it on the command line: --write DIR, --network none"}
+	}
 	if e := s.Manifest; e.Value == "1" && s.Report.Value == "" {
 		return &refusal.Error{What: "nowhere to put the manifest", Object: e.By, Cause: "it is a part of the report, and none was asked for", Hint: "add --report FILE"}
 	}
@@ -110,6 +114,18 @@ func (p Program) possible(eff policy.Effective, environ []string) error {
 		return notBuiltIn(s.Manifest, "Options.Manifest: manifest.Collect")
 	}
 	return p.approved(eff)
+}
+
+// grantsAnything says whether somebody has said what the run may use, or that it may not.
+func grantsAnything(s policy.Settings) (said bool) {
+	s.Each(func(name string, _ bool, _ []policy.Entry) {
+		switch name {
+		case "mode", "bwrap", "report", "quiet", "define", "manifest", "require_approved", "note", "recipe":
+		default:
+			said = true
+		}
+	})
+	return said
 }
 
 // noSecrets refuses each name that is a secret and was asked for as an ordinary variable, with the place that asked.
