@@ -3,12 +3,12 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -20,6 +20,7 @@ import (
 	"github.com/selfcage/selfcage/plan"
 	"github.com/selfcage/selfcage/policy"
 	"github.com/selfcage/selfcage/probe"
+	"github.com/selfcage/selfcage/report"
 )
 
 type commands struct {
@@ -132,7 +133,9 @@ func (c *doctorCmd) Run(stdout io.Writer, status *int) error {
 		*status = 1
 	}
 	if c.Format == "json" {
-		_, err := stdout.Write(r.JSON())
+		rep := report.Report{Phase: report.Examined, Mode: mode, Host: host(), Checks: r.JSON()}
+		rep.Environment.Level = report.LevelOf(mode)
+		_, err := stdout.Write(rep.JSON())
 		return err
 	}
 	_, err := io.WriteString(stdout, r.Text())
@@ -142,11 +145,7 @@ func (c *doctorCmd) Run(stdout io.Writer, status *int) error {
 type versionCmd struct{}
 
 func (versionCmd) Run(stdout io.Writer) error {
-	v := "(devel)"
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		v = info.Main.Version
-	}
-	_, err := fmt.Fprintf(stdout, "selfcage %s %s %s/%s\n", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintf(stdout, "selfcage %s %s %s/%s\n", cmp.Or(version(), "(devel)"), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }
 

@@ -216,16 +216,19 @@ func TestDoctor(t *testing.T) {
 	}
 	s.selfcage("doctor", "--mode", "bwarp").is(125).says(`--mode "bwarp"`, "did you mean bwrap?")
 	var doc struct {
-		Rows []struct {
+		Checks []struct {
 			ID, State string
 			Required  bool
-		}
+		} `json:"host_checks"`
 	}
 	r := s.selfcage("doctor", "--format", "json").ok()
-	if err := json.Unmarshal([]byte(r.out), &doc); err != nil || len(doc.Rows) < 15 {
-		t.Fatalf("%v: %d rows:\n%s", err, len(doc.Rows), r.out)
+	if d := parse(t, r.out); d.State != "examined" || d.Engine != "undecided" || d.Host.Kernel == "" {
+		t.Errorf("%s", r.out)
 	}
-	for _, row := range doc.Rows {
+	if err := json.Unmarshal([]byte(r.out), &doc); err != nil || len(doc.Checks) < 15 {
+		t.Fatalf("%v: %d checks:\n%s", err, len(doc.Checks), r.out)
+	}
+	for _, row := range doc.Checks {
 		if row.Required && row.State != "ok" {
 			t.Errorf("%+v", row)
 		}

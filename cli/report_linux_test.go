@@ -190,7 +190,7 @@ func TestStatusIsReport(t *testing.T) {
 
 func statusIsReport(t *testing.T, s *site, mode string) {
 	t.Helper()
-	d := parse(t, s.run("--mode", mode, "--report", "r.json", "--", "selfcage", "status", "--format", "json").ok().out)
+	d := parse(t, s.run("--mode", mode, "--read", "/usr/share", "--report", "r.json", "--", "selfcage", "status", "--format", "json").ok().out)
 	outside := parse(t, read(t, s.path("r.json")))
 	if !d.Inside || d.State != "started" || d.Engine != "bwrap" || d.Mode != mode || outside.Mode != mode || len(d.NotEnforced) != 0 || len(d.Declared) != 0 {
 		t.Errorf("%+v", d)

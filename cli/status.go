@@ -48,8 +48,22 @@ func statusOf(read func(string) ([]byte, error)) (*report.Report, error) {
 		return nil, &refusal.Error{What: "cannot read the plan of the cage", Object: plan.File, Cause: err.Error(), Err: err}
 	}
 	r := report.Inside(pl, data)
-	if info, ok := debug.ReadBuildInfo(); ok {
-		r.Host.Selfcage = info.Main.Version
-	}
+	r.Host = host()
 	return r, nil
+}
+
+// host is what is known of the host, and of this program.
+func host() report.Host {
+	h := report.LookAtHost()
+	h.Selfcage = version()
+	return h
+}
+
+// version is that of the module, "" where it was built without one.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	return info.Main.Version
 }

@@ -78,7 +78,7 @@ func copyOfTest(t *testing.T) string {
 func parseReport(t *testing.T, out string) Report {
 	t.Helper()
 	var r Report
-	if err := json.NewDecoder(strings.NewReader(out)).Decode(&r); err != nil {
+	if err := json.NewDecoder(strings.NewReader(out)).Decode(&r.Rows); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return r

@@ -128,12 +128,10 @@ func (r Report) Text() string {
 
 func pad(s string, w int) string { return s + strings.Repeat(" ", w-len(s)) }
 
-// JSON is the report for programs: {"rows": [{"id", "name", "state", "required", "detail", "hint"}]}, the last two only
-// where there is something to say. A detail or hint that is not UTF-8 is {"bytes": "<base64>"}.
+// JSON is the rows for programs, an array of {"id", "name", "state", "required", "detail", "hint"}, the last two only where
+// there is something to say. A detail or hint that is not UTF-8 is {"bytes": "<base64>"}.
 func (r Report) JSON() []byte {
 	var w jsonw.Writer
-	w.Open('{')
-	w.Key("rows")
 	w.Open('[')
 	for _, row := range r.Rows {
 		w.Line()
@@ -148,7 +146,6 @@ func (r Report) JSON() []byte {
 		w.Close('}')
 	}
 	w.Close(']')
-	w.Close('}')
 	return append(w.Bytes(), '\n')
 }
 

@@ -127,11 +127,11 @@ func TestCanHold(t *testing.T) {
 // Programs read these names.
 func TestJSON(t *testing.T) {
 	b := Report{Rows: []Row{{ID: "proc", Name: "fresh /proc", State: Refused, Required: true, Detail: "d", Hint: "h"}, {ID: "x", Name: "y", State: OK}}}.JSON()
-	var v map[string][]map[string]any
+	var v []map[string]any
 	if err := json.Unmarshal(b, &v); err != nil {
 		t.Fatal(err)
 	}
-	first, second := v["rows"][0], v["rows"][1]
+	first, second := v[0], v[1]
 	for k, want := range map[string]any{"id": "proc", "name": "fresh /proc", "state": "refused", "required": true, "detail": "d", "hint": "h"} {
 		if first[k] != want {
 			t.Errorf("%s is %v", k, first[k])

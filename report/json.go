@@ -47,6 +47,9 @@ func (r *Report) JSON() []byte {
 	d.add("omitted", r.omitted)
 	d.add("notes", r.notes)
 	d.add("host", r.Host.write)
+	if r.Phase == Examined {
+		d.raw("host_checks", r.Checks)
+	}
 	d.add("descriptors_closed", r.closed)
 	if len(r.Manifest) > 0 {
 		d.raw("manifest", r.Manifest)

@@ -25,6 +25,7 @@ const (
 	Refused    Phase = "refused" // the program was not begun
 	Ended      Phase = "ended"
 	HandedOver Phase = "handed over" // nobody stays outside to see the end
+	Examined   Phase = "examined"    // there is no run: the host was asked what it can do
 )
 
 // Engine is what enforces a plan. The empty Engine is not decided yet.
@@ -91,6 +92,7 @@ type Report struct {
 	Host        Host
 	Closed      []int  // descriptors that the caller left open and the program does not get
 	Manifest    []byte // a JSON object
+	Checks      []byte // of an examined host, a JSON array: probe.Report.JSON
 	Refusal     *refusal.Error
 	Status      int
 	Signal      int

@@ -15,8 +15,10 @@
 package launch
 
 import (
+	"os"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // StartVar names the environment variable by which the supervisor tells the inner stage where to meet: a descriptor,
@@ -26,6 +28,11 @@ const StartVar = "SELFCAGE_START"
 
 // Ask puts a question to the program inside, which answers before it goes on.
 type Ask func(question []byte) (reply []byte, err error)
+
+// Again executes this program once more in place of this process, with the same arguments and another environment.
+func Again(path string, environ []string) error {
+	return os.NewSyscallError("execve", syscall.Exec(path, os.Args, environ))
+}
 
 // Reached says whether this process was started by a supervisor that waits to be met, by the value of StartVar. Outside a
 // cage that means that what should have made the cage has not: the descriptor is our socket, which nobody else has.

@@ -40,7 +40,4 @@ func Inherited() []int { return nil }
 // Undo has nothing to take back.
 func Undo([]int) {}
 
-// Again fails.
-func Again(string, []string) error { return errUnsupported }
-
 func isMeetingPoint(int) bool { return false }

@@ -49,11 +49,6 @@ func Undo(fds []int) {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 }
 
-// Again executes this program once more in place of this process, with the same arguments and another environment.
-func Again(path string, environ []string) error {
-	return os.NewSyscallError("execve", syscall.Exec(path, os.Args, environ))
-}
-
 // maxWords is how many words bwrap gets. It refuses more than 9000 (MAX_ARGS in bubblewrap.c), counting three for
 // each variable; the rest is a margin for what it adds itself.
 const maxWords = 8000
