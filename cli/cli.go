@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -43,12 +44,15 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	k, err := kong.New(&c, kong.Name("selfcage"), kong.Writers(stdout, stderr),
 		kong.Description("Puts a command, and all that it starts, into a cage of namespaces and mounts.\n\n"+
 			"The same for a Go program of your own is one line: see the package github.com/selfcage/selfcage/reexec."),
-		kong.Exit(func(int) { panic(exited{}) }), kong.UsageOnError(), kong.BindTo(stdout, (*io.Writer)(nil)), kong.Bind(&status))
+		kong.Exit(func(int) { panic(exited{}) }), kong.UsageOnError(), kong.BindTo(stdout, (*io.Writer)(nil)), kong.BindTo(stderr, (*errorWriter)(nil)), kong.Bind(&status))
 	if err != nil {
 		return fail(stderr, &refusal.Error{What: "BUG(cli)", Cause: err.Error()})
 	}
-	if len(args) == 0 {
+	switch {
+	case len(args) == 0, args[0] == "help":
 		args = []string{"--help"}
+	case args[0] == "--version":
+		args = []string{"version"}
 	}
 	if args[0] == "explain" { // kong replaces bytes that are not UTF-8
 		if err := explain(args[1:], stdout, stderr); err != nil {
@@ -75,6 +79,9 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	}
 	return status
 }
+
+// errorWriter is standard error, apart from standard output by its type.
+type errorWriter interface{ io.Writer }
 
 type exited struct{}
 
@@ -118,7 +125,7 @@ type doctorCmd struct {
 	Format string `help:"text or json." default:"text" enum:"text,json"`
 }
 
-func (c *doctorCmd) Run(stdout io.Writer, status *int) error {
+func (c *doctorCmd) Run(stdout io.Writer, errs errorWriter, status *int) error {
 	mode, ok := policy.ParseMode(c.Mode)
 	if !ok {
 		_, err := policy.Settings{Mode: policy.Entry{Value: c.Mode, By: "--mode"}}.Validate()
@@ -127,6 +134,9 @@ func (c *doctorCmd) Run(stdout io.Writer, status *int) error {
 	bwrap := policy.Entry{Value: c.Bwrap, By: "--bwrap"}
 	if bwrap.Value == "" {
 		bwrap = policy.Entry{Value: os.Getenv(policy.Prefix("") + "BWRAP"), By: policy.Prefix("") + "BWRAP"}
+	}
+	if launch.Inside() {
+		fmt.Fprintln(errs, "selfcage: note: this is inside a cage, where run makes no other one: what follows is about making one here; selfcage status tells of the one around")
 	}
 	r := probe.Examine(bwrap)
 	if !r.CanRun(mode) {
@@ -175,6 +185,9 @@ func explain(args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if eff.Mode.Value == string(policy.ScrubbedOnly) {
+		return explainScrubbed(p, eff, environ, format, stdout)
+	}
 	pl, err := planOf(p, eff, environ, args)
 	if err != nil {
 		return err
@@ -185,8 +198,6 @@ func explain(args []string, stdout, stderr io.Writer) error {
 		fmt.Fprintln(stderr, "selfcage: note: run would make no other cage inside this one")
 	case eff.Mode.Value == string(policy.Off), eff.Mode.Value == string(policy.Disabled):
 		fmt.Fprintf(stderr, "selfcage: note: run would confine nothing, since the mode is %s (%s); this is the cage of mode bwrap\n", eff.Mode.Value, eff.Mode.By)
-	case eff.Mode.Value == string(policy.ScrubbedOnly):
-		fmt.Fprintf(stderr, "selfcage: note: run would clean the environment and confine nothing, since the mode is scrubbed_only (%s); this is the cage of mode enforced\n", eff.Mode.By)
 	}
 	switch format {
 	case "json":
@@ -197,6 +208,33 @@ func explain(args []string, stdout, stderr io.Writer) error {
 		_, err = io.WriteString(stdout, pl.Explain())
 	}
 	return err
+}
+
+// explainScrubbed shows what a run without a cage would get: an environment, and nothing else changes.
+func explainScrubbed(p start.Program, eff policy.Effective, environ []string, format string, stdout io.Writer) error {
+	if err := p.Possible(eff, environ); err != nil {
+		return err
+	}
+	kept, dropped, err := p.Scrubbed(eff, environ)
+	if err != nil {
+		return err
+	}
+	if format == "argv" {
+		return &refusal.Error{What: "no cage to show", Object: eff.Mode.By, Cause: "mode scrubbed_only makes none", Hint: "--format text or json shows the environment"}
+	}
+	environment := report.EnvironmentOf(report.Clean, kept, dropped)
+	if format == "json" {
+		fmt.Fprintf(stdout, `{"version":1,"engine":"none","mode":"scrubbed_only","scrubbed":%s}`+"\n", bytes.TrimSpace(environment.JSON()))
+		return nil
+	}
+	fmt.Fprintf(stdout, "no cage, mode scrubbed_only (%s): nothing is confined\n\nenvironment\n", eff.Mode.By)
+	for _, v := range environment.Kept {
+		fmt.Fprintf(stdout, "  keep  %-28s  %s\n", plan.Quote(v.Name), v.Rule)
+	}
+	for _, v := range environment.Dropped {
+		fmt.Fprintf(stdout, "  drop  %-28s  %s\n", plan.Quote(v.Name), v.Rule)
+	}
+	return nil
 }
 
 // takeFormat takes --format out of the flags of run.

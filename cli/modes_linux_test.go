@@ -168,6 +168,21 @@ func TestScrubbedOnly(t *testing.T) {
 	s.selfcage("run", "--secret", "A_TOKEN", "--env", "HARMLESS", "--", "env").is(0).has("A_TOKEN=abcdef", "HARMLESS=1")
 }
 
+// A variable is no proof of having been through the start, however it is made up: the modes that confine confine.
+func TestStartVariableProvesNothing(t *testing.T) {
+	s := newSite(t, nil)
+	outside := s.command("/usr/bin/readlink", "/proc/self/ns/mnt").ok().out
+	for _, value := range []string{"scrubbed:$$", "again:$$", "again:5", "again:0", "5:0:-1", "x"} {
+		for _, mode := range []string{"bwrap", "auto", "enforced"} {
+			r := s.sh("exec 5</etc/passwd; SELFCAGE_START=" + value + " exec selfcage run --quiet --mode " + mode + " --read " + s.dir + " -- readlink /proc/self/ns/mnt").ok()
+			if r.out == outside {
+				t.Errorf("SELFCAGE_START=%s, mode %s: not confined", value, mode)
+			}
+		}
+		s.setenv("A_TOKEN=x").sh("exec 5</etc/passwd; SELFCAGE_START="+value+" exec selfcage run --quiet --mode scrubbed_only -- env").ok().hasNot("A_TOKEN", "SELFCAGE_START")
+	}
+}
+
 // R7: disabled leaves everything as it is, and says so.
 func TestDisabled(t *testing.T) {
 	s := newSite(t, nil).setenv("HARMLESS=1", "A_TOKEN=abcdef")
@@ -236,5 +251,11 @@ func TestPolicyInside(t *testing.T) {
 	s = plain
 	s.selfcage("run", "--read", s.bin, "--", "selfcage", "run", "--mode", "enforced", "--", "echo", "again").refused("only scrubs the environment")
 	s.selfcage("run", "--read", s.bin, "--read", policy, "--", "selfcage", "run", "--policy", policy, "--", "echo", "again").refused()
+	// Less than the cage gives is as impossible as more.
+	s.mkdir("w")
+	none := s.write("none.toml", "mode = \"bwrap\"\nread_paths = []\n", 0o644)
+	s.selfcage("run", "--network", "none", "--", "selfcage", "run", "--policy", none, "--", "echo", "again").ok().prints("again\n")
+	s.selfcage("run", "--network", "none", "--write", "w", "--", "selfcage", "run", "--policy", none, "--", "echo", "again").refused("makes", "/w", "writable")
+	s.selfcage("run", "--write", "w", "--", "selfcage", "run", "--mode", "bwrap", "--protect", s.dir, "--", "echo", "again").refused("writable", "/w")
 	s.setenv("HARMLESS=1").selfcage("run", "--read", s.bin, "--", "selfcage", "run", "--mode", "auto", "--", "env").is(0).hasNot("HARMLESS")
 }

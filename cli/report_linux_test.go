@@ -233,7 +233,9 @@ func TestReportPlace(t *testing.T) {
 		t.Errorf("state %q", d.State)
 	}
 	// By a link it goes to where the link leads.
-	s.write("real.json", "old\n", 0o644)
+	s.write("real.json", "{\"version\":1}\n", 0o644)
+	s.write("letter", "Dear Ada\n", 0o644)
+	s.run("--report", "letter", "--", "true").refused("it is there and is no report")
 	must(t, os.Symlink("real.json", s.path("link.json")))
 	s.run("--report", "link.json", "--", "true").ok()
 	if fi, err := os.Lstat(s.path("link.json")); err != nil || fi.Mode()&os.ModeSymlink == 0 {
@@ -307,5 +309,14 @@ func TestLeftRunning(t *testing.T) {
 	must(t, b.in.Close())
 	if rest := b.ends(); rest != "" {
 		t.Errorf("%q", rest)
+	}
+}
+
+// What runs inside cannot write its own report in place of ours.
+func TestReportIsNotForged(t *testing.T) {
+	s := newSite(t, nil)
+	s.run("--write", ".", "--report", "r.json", "--", "sh", "-c", `echo '{"version":2}' >r.json; rm -f r.json; mv r.json r2; echo '{"version":2,"state":"forged"}' >x && mv x r.json; echo done; exit 4`).is(4).has("done").says("r.json")
+	if d := parse(t, read(t, s.path("r.json"))); d.State != "ended" || d.Result["status"] != 4.0 {
+		t.Errorf("%+v", d)
 	}
 }

@@ -207,7 +207,12 @@ func (b *builder) missing(g Grant, at string, err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		e.Cause = Quote(at) + " does not exist"
 		e.Hint = "create it first, or leave it out"
-		if g.Access == binds.ReadWrite {
+		switch {
+		case strings.HasPrefix(g.Path, "~"), strings.Contains(g.Path+"/", "/~/"):
+			e.Hint = "~ means the home only to a shell, and not behind a = or a quote: write the path in full"
+		case strings.ContainsAny(g.Path, "*?["):
+			e.Hint = "a path is taken as it is, there are no patterns: name the directory, or each path"
+		case g.Access == binds.ReadWrite:
 			e.Hint = "create it first (mkdir -p for a directory, touch for a file): a grant never creates what it names"
 		}
 	case errors.Is(err, fs.ErrPermission):
@@ -217,7 +222,7 @@ func (b *builder) missing(g Grant, at string, err error) error {
 		e.Cause = Quote(at) + ": " + cause(err)
 		e.Hint = "check the path"
 	}
-	if g.Access != binds.Device && g.By != "" && g.By[0] != '-' {
+	if g.Access != binds.Device && g.By != "" && g.By[0] != '-' && !strings.HasPrefix(g.By, "policy ") && !strings.HasPrefix(g.By, "Options.") {
 		e.Hint += "; a path that holds ':' can be granted by --read and --write only, not by a variable"
 	}
 	return e

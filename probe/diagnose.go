@@ -235,6 +235,26 @@ func resources(o *observations) (advice, bool) {
 	return advice{"out of processes or memory", "raise the limit of processes (ulimit -u, the cgroup's pids.max, systemd's TasksMax=) or of memory"}, true
 }
 
+// passing says whether a step failed for want of what others may have used up, or gave no answer.
+func (o *observations) passing() bool {
+	f := o.finding
+	if f.timedOut || f.signal != 0 && f.signal != sigsys {
+		return true
+	}
+	line := strings.ToLower(f.line)
+	for _, want := range []string{"resource temporarily unavailable", "cannot allocate memory", "too many open files", "text file busy",
+		"disk quota exceeded", "no buffer space"} {
+		if strings.Contains(line, want) {
+			return true
+		}
+	}
+	// ENOSPC is a limit: 0 is a switch, anything else can be reached.
+	if a, ok := limits(o); ok {
+		return !strings.HasPrefix(a.cause, "switched off")
+	}
+	return strings.Contains(line, "no space left on device")
+}
+
 func debianSwitch(o *observations) (advice, bool) {
 	f := o.finding
 	return advice{"switched off: kernel.unprivileged_userns_clone is 0",

@@ -30,6 +30,7 @@ type Row struct {
 	Required bool   // a run in mode bwrap without further wishes needs it
 	Detail   string // what was found
 	Hint     string // what would help, the narrowest remedy first
+	Passing  bool   // it was refused for want of something that others may have used up: it says nothing of the host
 }
 
 // Report is what this host can enforce. One row for each mode says whether a run in it can start.
@@ -54,11 +55,12 @@ func (r Report) CanRun(mode policy.Mode) bool {
 }
 
 // CanHold says whether this host can make the cage of plan p, as far as the host alone decides: its files and programs
-// do not count. What is not known for certain is yes here, so that a doubt is no reason to run with less.
+// do not count. What is not known for certain is yes here, so that a doubt is no reason to run with less; so is what was
+// refused for want of processes, memory or descriptors, which any process of the same user can use up.
 func (r Report) CanHold(p *plan.Plan) bool {
 	for _, row := range r.Rows {
 		needed := row.Required || row.ID == "ns.net" && !p.Namespaces.ShareNet || row.ID == "ns.cgroup" && !p.Namespaces.ShareCgroup
-		if needed && row.State == Refused && !strings.HasPrefix(row.ID, "mode.") {
+		if needed && row.State == Refused && !row.Passing && !strings.HasPrefix(row.ID, "mode.") {
 			return false
 		}
 	}
@@ -216,7 +218,7 @@ func (o *observations) row(s step, id string) Row {
 	case "":
 	case s:
 		e := diagnose(*o)
-		r.State, r.Detail, r.Hint = Refused, strings.TrimSuffix(e.Cause, unconfined), e.Hint
+		r.State, r.Detail, r.Hint, r.Passing = Refused, strings.TrimSuffix(e.Cause, unconfined), e.Hint, o.passing()
 	default:
 		r.State, r.Detail = Unknown, "not tried, since this failed: "+o.finding.step.title()
 	}

@@ -119,6 +119,22 @@ func TestCanHold(t *testing.T) {
 			t.Errorf("%s refused, %+v: %v", c.refuse, c.ns, got)
 		}
 	}
+	for _, line := range []string{"bwrap: Creating new namespace failed: Resource temporarily unavailable", "bwrap: Creating new namespace failed: nesting depth or /proc/sys/user/max_*_namespaces exceeded (ENOSPC)",
+		"bwrap: Can't mount proc: Cannot allocate memory", "fork/exec /usr/bin/bwrap: resource temporarily unavailable"} {
+		o := observations{finding: finding{step: stepUser, line: line}, host: host{max: map[string]string{"user": "100", "pid": "100"}}}
+		if r := (Report{Rows: []Row{o.row(stepUser, "ns.user")}}); !r.CanHold(&plan.Plan{}) || r.Rows[0].State != Refused {
+			t.Errorf("%s: %+v", line, r.Rows)
+		}
+	}
+	for _, o := range []observations{
+		{finding: finding{step: stepUser, line: "bwrap: nesting depth or /proc/sys/user/max_*_namespaces exceeded (ENOSPC)"}, host: host{max: map[string]string{"user": "0"}}},
+		{finding: finding{step: stepUser, line: "bwrap: setting up uid map: Permission denied"}},
+		{finding: finding{step: stepUser, signal: sigsys}},
+	} {
+		if (Report{Rows: []Row{o.row(stepUser, "ns.user")}}).CanHold(&plan.Plan{}) {
+			t.Errorf("%+v", o.finding)
+		}
+	}
 	if !(Report{Rows: []Row{{ID: "proc", State: Unknown, Required: true}}}).CanHold(&plan.Plan{}) {
 		t.Error("what is not known counts as refused")
 	}

@@ -143,6 +143,13 @@ func loss(w *jsonw.Writer, l Loss) {
 	w.Pair("why", l.Why)
 }
 
+// JSON is the form of the report's member "scrubbed".
+func (e Environment) JSON() []byte {
+	var w jsonw.Writer
+	e.write(&w)
+	return append(w.Bytes(), '\n')
+}
+
 func (e Environment) write(w *jsonw.Writer) {
 	w.Open('{')
 	w.Pair("level", string(e.Level))

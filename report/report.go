@@ -128,8 +128,8 @@ func ofPlan(p *plan.Plan) Environment {
 	return e
 }
 
-// handed is the environment that a run without a plan got.
-func handed(level Level, kept []env.Kept, dropped []env.Dropped) Environment {
+// EnvironmentOf is the environment that a run without a plan got.
+func EnvironmentOf(level Level, kept []env.Kept, dropped []env.Dropped) Environment {
 	e := Environment{Level: level}
 	for _, k := range kept {
 		e.Kept = append(e.Kept, Variable{k.Name, k.Rule})

@@ -278,7 +278,7 @@ func TestRefused(t *testing.T) {
 func TestEnded(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "r.json")
-	if err := os.WriteFile(file, []byte("old"), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(`{"version":1}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
@@ -317,14 +317,43 @@ func TestPlaceRefused(t *testing.T) {
 	if err := os.Symlink("gone/x", filepath.Join(dir, "dangling")); err != nil {
 		t.Fatal(err)
 	}
-	for _, to := range []string{filepath.Join(dir, "none", "r.json"), dir, "/dev/null", filepath.Join(dir, "dangling")} {
+	letter := filepath.Join(dir, "letter")
+	if err := os.WriteFile(letter, []byte("Dear Ada"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []string{filepath.Join(dir, "none", "r.json"), dir, "/dev/null", filepath.Join(dir, "dangling"), letter} {
 		_, err := Begin(settings(to))
 		var e *refusal.Error
 		if !errors.As(err, &e) || e.What != "cannot write the report" || !strings.Contains(e.Object, "--report ") || e.Cause == "" || e.Hint == "" {
 			t.Errorf("%s: %v", to, err)
 		}
 	}
-	only(t, dir, "dangling")
+	only(t, dir, "dangling", "letter")
+	if data, err := os.ReadFile(letter); string(data) != "Dear Ada" {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
+// As root, a link of another user's must not choose what is overwritten.
+func TestPlaceByLinkOfOthers(t *testing.T) {
+	sandtest.Need(t, sandtest.Root)
+	dir := t.TempDir()
+	victim, link := filepath.Join(dir, "victim"), filepath.Join(dir, "link")
+	if err := os.WriteFile(victim, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("victim", link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Begin(settings(link)); err != nil {
+		t.Errorf("own: %v", err)
+	}
+	if err := os.Lchown(link, 4242, 4242); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Begin(settings(link)); err == nil || !strings.Contains(err.Error(), "belongs to somebody else") {
+		t.Errorf("%v", err)
+	}
 }
 
 func TestPlaceWithoutPermission(t *testing.T) {

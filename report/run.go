@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/selfcage/selfcage/env"
+	"github.com/selfcage/selfcage/internal/hostfs"
 	"github.com/selfcage/selfcage/internal/refusal"
 	"github.com/selfcage/selfcage/plan"
 	"github.com/selfcage/selfcage/policy"
@@ -36,7 +37,7 @@ func Begin(s policy.Effective) (*Run, error) {
 	if err := r.place(); err != nil {
 		return nil, &refusal.Error{
 			What: "cannot write the report", Object: s.Settings.Report.By + " " + plan.Quote(s.Settings.Report.Value), Cause: cause(err),
-			Hint: "name a file in a directory that you can write", Err: err,
+			Hint: "name a new file, or an old report, in a directory that you can write", Err: err,
 		}
 	}
 	// That of an earlier run must not stand for this one, should this process be killed.
@@ -47,8 +48,11 @@ func Begin(s policy.Effective) (*Run, error) {
 func (r *Run) Wants() bool { return r.to != "" }
 
 var (
-	errNotFile = errors.New("it is there and is no regular file")
-	errNoPlan  = errors.New("BUG(report): there is no plan to compare with")
+	errNotFile     = errors.New("it is there and is no regular file")
+	errForeignLink = errors.New("it is a link that belongs to somebody else")
+	errLinks       = errors.New("too many links")
+	errNotReport   = errors.New("it is there and is no report, which would replace it")
+	errNoPlan      = errors.New("BUG(report): there is no plan to compare with")
 )
 
 // place finds out where the report goes, and tries it: a file is made there and removed at once, so that nothing is
@@ -57,19 +61,78 @@ func (r *Run) place() (err error) {
 	if r.to, err = filepath.Abs(r.to); err != nil {
 		return err
 	}
-	if fi, err := os.Lstat(r.to); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+	for range maxLinks {
+		// Held open from now on: the program may be able to put another directory in its place.
+		if r.dir, err = os.OpenRoot(filepath.Dir(r.to)); err != nil {
+			return err
+		}
+		fi, err := r.dir.Lstat(filepath.Base(r.to))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return r.try()
+		case err != nil:
+			return err
+		case fi.Mode()&fs.ModeSymlink == 0:
+			if err := r.replaceable(fi); err != nil {
+				return err
+			}
+			return r.try()
+		}
 		// The rename would replace the link.
-		if r.to, err = filepath.EvalSymlinks(r.to); err != nil {
+		if err := r.follow(fi); err != nil {
 			return err
 		}
 	}
-	if fi, err := os.Lstat(r.to); err == nil && !fi.Mode().IsRegular() {
-		return errNotFile // a rename over /dev/null would take it from everybody
+	return errLinks
+}
+
+// maxLinks is how many links in a row are followed, as many as the kernel follows.
+const maxLinks = 40
+
+// follow goes on to where the link fi leads. One that belongs to somebody else would choose what is overwritten; the kernel
+// follows none in a directory like /tmp, but nobody keeps us from it.
+func (r *Run) follow(fi fs.FileInfo) error {
+	if _, _, uid, ok := hostfs.Identity(fi); ok && int(uid) != os.Geteuid() && uid != 0 {
+		return errForeignLink
 	}
-	// Held open from now on: the program may be able to put another directory in its place.
-	if r.dir, err = os.OpenRoot(filepath.Dir(r.to)); err != nil {
+	text, err := r.dir.Readlink(filepath.Base(r.to))
+	if err != nil {
 		return err
 	}
+	_ = r.dir.Close()
+	if !filepath.IsAbs(text) {
+		text = filepath.Join(filepath.Dir(r.to), text)
+	}
+	r.to = text
+	return nil
+}
+
+// replaceable says whether what is there may be replaced by a report.
+func (r *Run) replaceable(fi fs.FileInfo) error {
+	switch {
+	case !fi.Mode().IsRegular():
+		return errNotFile // a rename over /dev/null would take it from everybody
+	case fi.Size() > 0 && !r.isReport():
+		return errNotReport // what was named by mistake would be gone
+	}
+	return nil
+}
+
+// isReport says whether what is there may be a report, of this version or another.
+func (r *Run) isReport() bool {
+	f, err := r.dir.Open(filepath.Base(r.to))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	const begin = `{"version":`
+	buf := make([]byte, len(begin))
+	n, _ := f.Read(buf)
+	return string(buf[:n]) == begin
+}
+
+// try makes a file where the report goes, and removes it.
+func (r *Run) try() error {
 	f, name, err := r.beside()
 	if err != nil {
 		return err
@@ -143,6 +206,16 @@ func (r *Run) Observe(pid int, tried []Tried, strict bool) error {
 	return nil
 }
 
+// LostMount says that the mount at target is gone while the program runs, as nothing but the host can make it.
+func (r *Run) LostMount(target string) {
+	name := "mount " + plan.Quote(target)
+	for i := range r.about.Controls {
+		if c := &r.about.Controls[i]; c.Name == name {
+			c.Observed, c.State = "gone: the host replaced what it was mounted over", Differs
+		}
+	}
+}
+
 // Differs says, of each control that was seen to be otherwise than planned, what it is.
 func (r *Run) Differs() (texts []string) {
 	for _, c := range r.about.Controls {
@@ -159,7 +232,7 @@ func (r *Run) Handed(kept []env.Kept, dropped []env.Dropped) error {
 	if r.about.Engine != Runtime {
 		r.about.Engine = None
 	}
-	r.about.Environment = handed(r.about.Environment.Level, kept, dropped)
+	r.about.Environment = EnvironmentOf(r.about.Environment.Level, kept, dropped)
 	r.about.Controls = nil
 	if r.about.Environment.Level != Untouched {
 		r.about.Controls = []Control{ownEnvironment(kept, os.Environ())}

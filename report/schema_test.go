@@ -101,7 +101,7 @@ func reports() map[string]Report {
 	with := func(change func(*Report)) Report { r := caged; change(&r); return r }
 	without := func(m policy.Mode, e Engine) Report {
 		r := Report{Phase: HandedOver, Mode: m, Engine: e, Declared: everything(m), Plan: p, Closed: []int{5}, Host: Host{LandlockABI: -1}}
-		r.Environment = handed(LevelOf(m), []env.Kept{{Name: "A", Value: "the value", Rule: "system runtime"}}, []env.Dropped{{Name: "B", Rule: "not on the allowlist"}})
+		r.Environment = EnvironmentOf(LevelOf(m), []env.Kept{{Name: "A", Value: "the value", Rule: "system runtime"}}, []env.Dropped{{Name: "B", Rule: "not on the allowlist"}})
 		if LevelOf(m) != Untouched {
 			r.Controls = []Control{ownEnvironment([]env.Kept{{Name: "A"}}, []string{"A=the value"})}
 		}

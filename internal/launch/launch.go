@@ -29,9 +29,14 @@ const StartVar = "SELFCAGE_START"
 // Ask puts a question to the program inside, which answers before it goes on.
 type Ask func(question []byte) (reply []byte, err error)
 
-// Again executes this program once more in place of this process, with the same arguments and another environment.
-func Again(path string, environ []string) error {
-	return os.NewSyscallError("execve", syscall.Exec(path, os.Args, environ))
+// ExecAgain executes this program once more in place of this process, with the same arguments and another environment. It
+// returns only on failure.
+func ExecAgain(path string, environ []string) error {
+	mark, err := againMark()
+	if err != nil {
+		return err
+	}
+	return os.NewSyscallError("execve", syscall.Exec(path, os.Args, append(environ, StartVar+"="+mark)))
 }
 
 // Reached says whether this process was started by a supervisor that waits to be met, by the value of StartVar. Outside a
@@ -71,6 +76,7 @@ func (f *Failure) Error() string {
 type End struct {
 	Status int
 	Signal int
+	Lost   bool     // it was ended since the host has taken a mount of the cage away
 	Left   []string // names of processes that were still there and ended with it, as far as seen
 }
 

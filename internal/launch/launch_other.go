@@ -15,6 +15,7 @@ type Cage struct {
 	Bwrap string
 	Plan  *plan.Plan
 	Met   func(pid int, ask Ask) error
+	Lost  func(target string) bool
 }
 
 var errUnsupported = errors.New("there is no confinement on " + runtime.GOOS + "/" + runtime.GOARCH + ": it needs linux/amd64 or linux/arm64")

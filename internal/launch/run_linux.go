@@ -22,6 +22,8 @@ type Cage struct {
 	Plan  *plan.Plan
 	// Met is called when the program has been reached, with its process id, before it goes on. An error ends the cage.
 	Met func(pid int, ask Ask) error
+	// Lost is called when the host has taken away the mount at target while the program runs. false ends the cage.
+	Lost func(target string) bool
 }
 
 // Inherited lists the descriptors above 2 that this process would hand on to what it executes.
@@ -58,7 +60,7 @@ const maxWords = 8000
 // tied to it; signals of the process are the supervisor's own from now on. The caller is expected to exit.
 func Run(c Cage) (End, *Failure) {
 	runtime.LockOSThread()
-	s := &supervisor{plan: c.Plan, met: c.Met}
+	s := &supervisor{plan: c.Plan, met: c.Met, lost: c.Lost}
 	if f := s.start(c.Bwrap); f != nil {
 		return End{}, f
 	}

@@ -28,6 +28,9 @@ func sameFiles(ms []binds.Mount, pid int) error {
 	defer unix.Close(root)
 	for _, m := range ms {
 		if m.ID == (binds.ID{}) {
+			if m.Kind.Bind() && m.Reason.By == "protect" {
+				return errors.New(m.Target + ": it is not known which file that is") // a placeholder that nobody holds
+			}
 			continue
 		}
 		var st unix.Stat_t

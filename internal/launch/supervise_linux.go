@@ -22,6 +22,7 @@ type supervisor struct {
 	marker string // value of StartVar
 	plan   *plan.Plan
 	met    func(pid int, ask Ask) error
+	lost   func(target string) bool
 
 	witness, bwrap    int // process ids
 	prog, init        int // the program and bwrap's pid 1, as we see them; 0 before they are known
@@ -37,6 +38,8 @@ type supervisor struct {
 	stop              int       // the stop signal that the program is about to follow; 0 for none
 	stopEnd, nextTick time.Time // zero nextTick: no terminal
 	left              []string
+	mountsFD          int             // tells of changes of the cage's mounts; 0 for none
+	gone              map[string]bool // mounts that are
 }
 
 // tick is how often a program is looked at that may have stopped itself. Nothing tells of that, and only somebody at
@@ -64,6 +67,7 @@ func (s *supervisor) run() (End, *Failure) {
 		return End{}, failure
 	}
 	s.deliverHeld()
+	s.watchMounts()
 	if fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0); err == nil {
 		unix.Close(fd)
 		s.nextTick = time.Now().Add(tick)
@@ -83,6 +87,10 @@ func (s *supervisor) run() (End, *Failure) {
 		}
 		if ready.bwrap {
 			return s.end(), nil
+		}
+		if ready.mounts && !ended && !s.mountsChanged() {
+			s.kill()
+			return End{Status: lostStatus, Lost: true}, nil
 		}
 		s.followStop(now)
 	}
@@ -333,13 +341,20 @@ func takePending(set uint64) {
 	unix.RawSyscall6(unix.SYS_RT_SIGTIMEDWAIT, uintptr(unsafe.Pointer(&set)), 0, uintptr(unsafe.Pointer(&none)), 8, 0, 0)
 }
 
-type readiness struct{ sock, bwrap, prog bool }
+type readiness struct{ sock, bwrap, prog, mounts bool }
+
+// lostStatus is that of a run which was ended since its cage is not what it was: 125, as for one that could not be made.
+const lostStatus = 125
 
 // poll waits for something to do.
 func (s *supervisor) poll(progEnded bool) readiness {
 	fds := []unix.PollFd{
 		{Fd: int32(s.signalFD), Events: unix.POLLIN}, {Fd: int32(s.witnessFD), Events: unix.POLLIN},
 		{Fd: int32(s.bwrapFD), Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN},
+		{Fd: -1, Events: unix.POLLPRI},
+	}
+	if s.mountsFD > 0 && !progEnded {
+		fds[5].Fd = int32(s.mountsFD)
 	}
 	if s.prog == 0 || s.asking {
 		fds[3].Fd = int32(s.sock)
@@ -354,7 +369,7 @@ func (s *supervisor) poll(progEnded bool) readiness {
 	if _, err := unix.Ppoll(fds, ts, nil); err != nil {
 		return readiness{} // EINTR: the signal is in the pipe now
 	}
-	return readiness{sock: fds[3].Revents != 0, bwrap: fds[2].Revents != 0, prog: fds[4].Revents != 0}
+	return readiness{sock: fds[3].Revents != 0, bwrap: fds[2].Revents != 0, prog: fds[4].Revents != 0, mounts: fds[5].Revents != 0}
 }
 
 // timeout is how long to wait at the most; negative is for ever.

@@ -32,6 +32,10 @@ func (p Program) Asked(environ []string) (policy.Effective, error) {
 	said := policy.Merge(src.Flags, src.Env, src.Options)
 	switch mode := policy.Merge(src.Flags, src.Env).Mode.Value; {
 	case mode == string(policy.Off), mode == string(policy.Disabled), said.Mode.Value == "" && said.Policy.Value == "":
+		if e := said.RequireApproved; e.Value == "1" && said.Mode.Value != "" {
+			return policy.Effective{}, &refusal.Error{What: "cannot tell what was approved", Object: e.By, Cause: "mode " + mode + " (" + said.Mode.By + ") does not even read the policy",
+				Hint: "leave one of the two out"}
+		}
 		return policy.Effective{Settings: said}, nil
 	}
 	o := policy.FileOptions{Tokens: p.tokens(said, environ, src.Dir)}

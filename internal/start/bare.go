@@ -3,7 +3,6 @@ package start
 import (
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/selfcage/selfcage/env"
@@ -37,7 +36,7 @@ func (p Program) containerOwned(rep *report.Run, eff policy.Effective, environ [
 // degrade is what mode auto does where there is no engine: the environment is cleaned, and what is lost is said, also to
 // those who want no notes.
 func (p Program) degrade(rep *report.Run, eff policy.Effective, environ []string, why error) error {
-	cause := strings.TrimSuffix(why.Error(), "; nothing was run unconfined")
+	cause, _, _ := strings.Cut(why.Error(), "; refusing to run unconfined")
 	p.say("note: mode auto: there is no cage, only the environment is cleaned: " + cause)
 	rep.Engine(report.None)
 	lost := report.Unenforced(eff.Settings)
@@ -61,22 +60,8 @@ func (p Program) scrubOnly(rep *report.Run, eff policy.Effective, environ []stri
 	if !again && slices.Equal(clean, environ) {
 		return nil
 	}
-	err = launch.Again(executablePath(), append(clean, launch.StartVar+"="+scrubbed(os.Getpid())))
+	err = launch.ExecAgain(executablePath(), clean)
 	return &refusal.Error{What: "cannot clean the environment", Cause: "the program cannot be executed once more: " + err.Error() + "; nothing was run", Err: err}
-}
-
-// scrubbed is the value of launch.StartVar by which a process tells itself that it has done this: an exec keeps the
-// process id, and whoever inherits the variable has another one.
-func scrubbed(pid int) string { return "scrubbed:" + strconv.Itoa(pid) }
-
-// stillClean holds a process that was executed with a clean environment to it.
-func (p Program) stillClean(eff policy.Effective, environ []string) error {
-	environ = slices.DeleteFunc(slices.Clone(environ), func(kv string) bool { return strings.HasPrefix(kv, launch.StartVar+"=") })
-	kept, _, err := p.Scrubbed(eff, environ)
-	if err == nil && !slices.Equal(environOf(kept), environ) {
-		err = &refusal.Error{What: "cannot clean the environment", Cause: "it is not clean after it was cleaned; nothing was run", Hint: "unset " + launch.StartVar}
-	}
-	return err
 }
 
 // hostPlaces are the directories of a user on the host, which a cage would have its own in place of.

@@ -16,12 +16,8 @@ import (
 )
 
 // confine does what the mode asks. It returns nil where the program may go on in this process, since the mode has no cage;
-// with a cage it ends the process as the program in it ended. scrubbed says that this process has executed itself with a
-// clean environment already.
-func (p Program) confine(eff policy.Effective, environ []string, scrubbed bool) error {
-	if scrubbed {
-		return p.stillClean(eff, environ)
-	}
+// with a cage it ends the process as the program in it ended.
+func (p Program) confine(eff policy.Effective, environ []string) error {
 	rep, err := report.Begin(eff)
 	if err != nil {
 		return err
@@ -37,6 +33,11 @@ func (p Program) confine(eff policy.Effective, environ []string, scrubbed bool) 
 
 func (p Program) byMode(rep *report.Run, eff policy.Effective, environ []string) error {
 	if eff.Mode.Value == string(policy.Disabled) {
+		if eff.InForce { // the policy says so itself
+			if err := p.approved(eff); err != nil {
+				return err
+			}
+		}
 		return p.disabled(rep, eff)
 	}
 	if err := p.Possible(eff, environ); err != nil {
@@ -46,6 +47,8 @@ func (p Program) byMode(rep *report.Run, eff policy.Effective, environ []string)
 	case eff.Note.Value == policy.ContainerNote:
 		return p.containerOwned(rep, eff, environ)
 	case eff.Mode.Value == string(policy.ScrubbedOnly):
+		p.note(eff.Settings, "mode scrubbed_only ("+eff.Mode.By+"): nothing is confined, only the environment is cleaned"+
+			unused(eff.Settings, "env", "secret", "policy", "define", "recipe", "require_approved"))
 		return p.scrubOnly(rep, eff, environ, false)
 	}
 	path, err := probe.Bwrap(eff.Bwrap)
@@ -86,7 +89,7 @@ func (p Program) cage(rep *report.Run, eff policy.Effective, environ []string, b
 	if auto {
 		inherited = launch.Inherited()
 	}
-	end, failure := launch.Run(launch.Cage{Bwrap: bwrap, Plan: pl, Met: p.met(rep, eff, pl)})
+	end, failure := launch.Run(launch.Cage{Bwrap: bwrap, Plan: pl, Met: p.met(rep, eff, pl), Lost: p.lost(rep, eff)})
 	release()
 	if failure != nil {
 		refused := explain(bwrap, pl, failure)
@@ -95,6 +98,13 @@ func (p Program) cage(rep *report.Run, eff policy.Effective, environ []string, b
 			return p.degrade(rep, eff, environ, refused)
 		}
 		return refused
+	}
+	if end.Lost {
+		if err := rep.Ended(end.Status, 0); err != nil {
+			p.say("note: " + err.Error())
+		}
+		p.Fail(&refusal.Error{What: "the run was ended", Cause: "its cage is not what it was: the host has replaced what it mounts over",
+			Hint: "leave those files alone while a run of mode enforced lasts", Status: end.Status})
 	}
 	if len(end.Left) > 0 {
 		p.note(eff.Settings, "still ran when the program ended, and was ended: "+strings.Join(end.Left, ", "))
@@ -127,6 +137,16 @@ func (p Program) met(rep *report.Run, eff policy.Effective, pl *plan.Plan) func(
 			rep.Manifest(p.Manifest(pl, pid))
 		}
 		return rep.Observe(pid, tried, strict)
+	}
+}
+
+// lost tells of a mount that the host has taken away, by replacing the file under it. Nothing can prevent or mend that; in
+// mode enforced it ends the run.
+func (p Program) lost(rep *report.Run, eff policy.Effective) func(target string) bool {
+	return func(target string) bool {
+		rep.LostMount(target)
+		p.say("note: " + plan.Quote(target) + " was replaced on the host: what the cage had mounted there is gone, and it is as the host has it now")
+		return eff.Mode.Value != string(policy.Enforced)
 	}
 }
 
@@ -191,6 +211,11 @@ func (p Program) Request(eff policy.Effective, environ []string) (plan.Request, 
 		return req, err
 	}
 	req.Hide, req.Protect = said.grants(s.Hide, 0), said.grants(s.Protect, 0)
+	if file := s.Report.Value; file != "" && file != "-" {
+		if _, err := os.Lstat(file); err == nil { // a run could write its own report in place of ours
+			req.Protect = append(req.Protect, plan.Grant{Path: file, By: "report"})
+		}
+	}
 	req.Grants = append(append(said.grants(s.Readable, binds.ReadOnly), said.grants(s.Writable, binds.ReadWrite)...), said.grants(s.Device, binds.Device)...)
 	for _, e := range s.Cache {
 		req.Caches = append(req.Caches, plan.Cache{Name: e.Value, By: e.By})

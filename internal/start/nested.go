@@ -16,8 +16,7 @@ import (
 )
 
 // nested is what a program does that is inside already: it goes on, if what it asks for is no more than the cage gives.
-// again says that it has executed itself with a clean environment already.
-func (p Program) nested(environ []string, again bool) error {
+func (p Program) nested(environ []string) error {
 	data, err := os.ReadFile(plan.GrantsFile)
 	around, ok := plan.ParseGrants(data)
 	if err != nil || !ok {
@@ -27,8 +26,6 @@ func (p Program) nested(environ []string, again bool) error {
 	switch mode := policy.Mode(eff.Mode.Value); {
 	case err != nil:
 		return err
-	case again:
-		return p.stillClean(eff, environ)
 	case mode == policy.Off, mode == policy.Disabled:
 		p.note(eff.Settings, "mode "+eff.Mode.Value+" asked for inside a cage: it stays in force, since one cannot leave")
 		return nil
@@ -108,7 +105,38 @@ func (p Program) within(eff policy.Effective, environ []string, around plan.Gran
 	case size > 0 && (around.Tmp == 0 || around.Tmp > size):
 		return cannotWiden(s.TmpSize, "the cage's /tmp is larger")
 	}
-	return pathsWithin(s, environ, around)
+	if err := pathsWithin(s, environ, around); err != nil || !eff.InForce {
+		return err
+	}
+	return onlyGranted(eff, environ, around)
+}
+
+// onlyGranted holds a policy of the program's own against what the cage makes writable: it would permit less.
+func onlyGranted(eff policy.Effective, environ []string, around plan.Grants) error {
+	granted := func(p string) bool {
+		for _, e := range eff.Writable {
+			if hostfs.Within(p, e.Value) {
+				return true
+			}
+		}
+		for _, e := range eff.Cache {
+			c, err := toolchain.CacheNamed(toolchain.Host{View: hostfs.New(hostfs.OS{}), FS: hostfs.OS{}, Env: environ}, e.By, e.Value)
+			if err == nil && slices.ContainsFunc(append(c.Dirs, c.Files...), func(dir string) bool { return hostfs.Within(p, dir) }) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, m := range around.Mounts {
+		if m.Kind == binds.ReadWrite && !granted(m.Target) {
+			e := eff.Policy
+			if e.Value == "" {
+				e = eff.Mode
+			}
+			return cannotWiden(e, "the cage makes "+strconv.Quote(m.Target)+" writable, which this policy does not")
+		}
+	}
+	return nil
 }
 
 // pathsWithin compares paths: what is to be seen must be, what is not to be seen or written must not be.
@@ -158,6 +186,12 @@ func pathsWithin(s policy.Settings, environ []string, around plan.Grants) error 
 			}
 			if m, ok := binds.Cover(around.Mounts, r.Path); ok != list.absent && !ok || ok && !list.ok(m) {
 				return cannotWiden(e, list.cause+": "+strconv.Quote(r.Path))
+			}
+			for _, m := range around.Mounts {
+				// What is not to be there must not be in it either.
+				if list.absent && m.Target != r.Path && hostfs.Within(m.Target, r.Path) && m.Kind != binds.RemountRO && !list.ok(m) {
+					return cannotWiden(e, list.cause+": "+strconv.Quote(m.Target))
+				}
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -35,11 +36,15 @@ func holdAll(pl *plan.Plan) (release func(), err error) {
 	for _, m := range pl.Remove {
 		p, err := hold(m)
 		switch {
+		case errors.Is(err, unix.EACCES) && owns(path.Dir(m.Path)):
+			release()
+			return nil, &refusal.Error{What: "cannot protect " + m.Reason.By, Object: plan.Quote(m.Path), Err: err,
+				Cause: "its directory cannot be written, which the run could change, since its owner is the same",
+				Hint:  "make " + plan.Quote(path.Dir(m.Path)) + " writable for its owner, or do not grant it to be written"}
 		case errors.Is(err, unix.EROFS), errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 			pl.Mounts = without(pl.Mounts, m.Path)
+			pl.Notes = append(pl.Notes, plan.Quote(m.Path)+" is not protected: it does not exist, and this user cannot make anything there ("+err.Error()+")")
 			continue
-		case errors.Is(err, errTaken):
-			continue // somebody has made it meanwhile, and it stays
 		case err != nil:
 			release()
 			return nil, &refusal.Error{What: "cannot protect " + m.Reason.By, Object: plan.Quote(m.Path), Cause: "what must be mounted over cannot be made: " + err.Error(),
@@ -58,6 +63,12 @@ func holdAll(pl *plan.Plan) (release func(), err error) {
 	return release, nil
 }
 
+// owns says whether the caller may change the mode of a directory.
+func owns(dir string) bool {
+	var st unix.Stat_t
+	return unix.Lstat(dir, &st) == nil && int(st.Uid) == os.Geteuid()
+}
+
 func without(ms []binds.Mount, source string) []binds.Mount {
 	kept := make([]binds.Mount, 0, len(ms))
 	for _, m := range ms {
@@ -68,8 +79,9 @@ func without(ms []binds.Mount, source string) []binds.Mount {
 	return kept
 }
 
-// errTaken: there is something by that name, and it is no placeholder.
-var errTaken = errors.New("there is something else by that name")
+// errTaken: there is something by that name, and it is no placeholder. Whoever put it there since the plan was made may
+// have put a link.
+var errTaken = errors.New("something else was put there while the cage was made")
 
 // hold makes a placeholder, or joins those who hold it already.
 func hold(m plan.Missing) (p placeholder, err error) {
@@ -102,9 +114,14 @@ func (p *placeholder) open() (err error) {
 		return err
 	}
 	err = errTaken
-	if p.ours() {
-		if err = flock(p.fd(), unix.LOCK_SH); err == nil && !p.named() {
+	if fi, e := p.file.Stat(); e == nil && plan.Placeholder(fi) { // on others no lock is taken
+		err = share(p.fd())
+		switch {
+		case err != nil:
+		case !p.named(): // another run has removed it meanwhile
 			err = unix.ENOENT
+		case !p.ours():
+			err = errTaken
 		}
 	}
 	if err != nil {
@@ -148,7 +165,7 @@ func (p *placeholder) make() (err error) {
 		err = p.mark()
 	}
 	if err == nil {
-		err = flock(p.fd(), unix.LOCK_SH)
+		err = share(p.fd())
 	}
 	if err == nil {
 		err = unix.Renameat2(p.dir, temp, p.dir, path.Base(p.Path), unix.RENAME_NOREPLACE)
@@ -213,6 +230,24 @@ func (p *placeholder) close() {
 	p.shut()
 	if p.dir >= 0 {
 		unix.Close(p.dir)
+	}
+}
+
+// patience is how long another run may take to remove a placeholder, which it has for itself then.
+const patience = 2 * time.Second
+
+var errHeld = errors.New("another process has a lock on it")
+
+// share takes a shared lock. Anybody who can read the file can keep us from it, so this does not wait for ever.
+func share(fd int) error {
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		err := flock(fd, unix.LOCK_SH|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return err
+		}
+		if time.Now().After(end) {
+			return errHeld
+		}
 	}
 }
 

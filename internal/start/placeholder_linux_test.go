@@ -3,9 +3,12 @@ package start
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/selfcage/selfcage/binds"
 	"github.com/selfcage/selfcage/plan"
@@ -118,6 +121,14 @@ func TestPlaceholdersOfOthers(t *testing.T) {
 	if err := os.WriteFile(own, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	// Put there since the plan was made: the plan has no idea what it is.
+	if _, err := holdAll(protected(dir)); err == nil || !strings.Contains(err.Error(), "something else was put there") {
+		t.Errorf("%v", err)
+	}
+	holds(t, dir, "config.worktree")
+	if err := os.Remove(own); err != nil {
+		t.Fatal(err)
+	}
 	release, err := holdAll(protected(dir))
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +144,7 @@ func TestPlaceholdersOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	release()
-	holds(t, dir, all...)
+	holds(t, dir, "commondir", "hooks")
 }
 
 // A link in the place of the directory leads nowhere, and one in the place of the file is not followed.
@@ -151,12 +162,44 @@ func TestPlaceholdersThroughLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	release, err := holdAll(protected(dir))
+	if _, err := holdAll(protected(dir)); err == nil || !strings.Contains(err.Error(), "something else was put there") {
+		t.Errorf("%v", err)
+	}
+	holds(t, victim)
+}
+
+// Whoever can read a placeholder can lock it; a start does not wait for ever.
+func TestPlaceholderHeld(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := holdAll(protected(dir)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(filepath.Join(dir, "commondir"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	release()
-	holds(t, victim)
+	defer f.Close()
+	done := make(chan error, 1)
+	go func() { done <- share(int(f.Fd())) }() // a shared one is no hindrance
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	other, err := os.Create(filepath.Join(t.TempDir(), "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := unix.Flock(int(other.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	again, err := os.Open(other.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if err := share(int(again.Fd())); err != errHeld {
+		t.Errorf("%v", err)
+	}
 }
 
 // Many runs at once: at each moment all hold the same file, and in the end there is none.

@@ -5,6 +5,7 @@ package start
 
 import (
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/selfcage/selfcage/env"
@@ -43,7 +44,7 @@ func (p Program) Label() string {
 func (p Program) Enter() error {
 	marker, marked := os.LookupEnv(launch.StartVar)
 	inside := launch.Inside()
-	again := marked && marker == scrubbed(os.Getpid())
+	again := marked && launch.Again(marker)
 	if marked && inside && !again {
 		if err := launch.Enter(marker, tryAll); err != nil {
 			return &refusal.Error{What: "cannot complete the start inside the cage", Cause: err.Error(), Hint: "start the program again", Err: err}
@@ -60,9 +61,12 @@ func (p Program) Enter() error {
 		// Ours from a moment ago, or somebody's: it must not reach what this program starts.
 		_ = os.Unsetenv(launch.StartVar)
 	}
+	if again {
+		return nil // executed once more with a clean environment, in which its settings may read otherwise
+	}
 	environ := os.Environ()
 	if inside {
-		return p.nested(environ, again)
+		return p.nested(environ)
 	}
 	eff, err := p.Asked(environ)
 	if err != nil {
@@ -70,9 +74,9 @@ func (p Program) Enter() error {
 		return err
 	}
 	if Off(eff) {
-		return nil
+		return p.off(eff)
 	}
-	return p.confine(eff, environ, again)
+	return p.confine(eff, environ)
 }
 
 // reportOf writes the report of a run whose settings cannot be read, where those that can ask for one.
@@ -172,6 +176,21 @@ func first(es []policy.Entry) policy.Entry {
 	return es[0]
 }
 
+// off is what happens where nothing is to be confined: nothing, unless it is a policy file that says so. Somebody has named
+// that file in order to be confined, so it is said, and what was approved counts.
+func (p Program) off(eff policy.Effective) error {
+	if !eff.InForce {
+		return nil
+	}
+	if err := p.approved(eff); err != nil {
+		return err
+	}
+	if p.Runs == "" { // the run command says it by itself
+		p.note(eff.Settings, "mode off ("+eff.Mode.By+"): nothing is confined"+unused(eff.Settings))
+	}
+	return nil
+}
+
 // Off says whether nothing at all is to happen.
 func Off(eff policy.Effective) bool {
 	return eff.Mode.Value == "" && !eff.InForce || eff.Mode.Value == string(policy.Off)
@@ -185,13 +204,17 @@ func (p Program) Unused(environ []string) {
 	}
 }
 
-func unused(s policy.Settings) string {
+// unused lists what was said and has no effect, but for settings that have one all the same.
+func unused(s policy.Settings, used ...string) string {
+	used = append(used, "mode", "quiet", "report")
 	var list []string
-	for _, e := range s.Said() {
-		if e.By != s.Quiet.By && e.By != s.Report.By {
-			list = append(list, e.By+" "+plan.Quote(e.Value))
+	s.Each(func(name string, _ bool, entries []policy.Entry) {
+		for _, e := range entries {
+			if !slices.Contains(used, name) && !strings.Contains(e.By, ": no ") { // nobody said what a policy leaves out
+				list = append(list, e.By+" "+plan.Quote(e.Value))
+			}
 		}
-	}
+	})
 	if len(list) == 0 {
 		return ""
 	}
