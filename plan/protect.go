@@ -92,6 +92,9 @@ func (b *builder) protectMissing(p string, g Grant, why binds.Reason) {
 	rest := strings.TrimPrefix(name[len(above):], "/")
 	whole := hostfs.Join(dir.Path, rest)
 	b.overrule(whole, g)
+	if b.inOurs(at.Path, why) {
+		return
+	}
 	missing := at.Path
 	for b.willBe(missing) && hostfs.Within(whole, missing) {
 		if missing == whole {
@@ -174,6 +177,18 @@ func (b *builder) placeholder(p string, isDir bool, data, top string, why binds.
 	why.Why += "; it does not exist, so something empty stands for it while the run lasts"
 	b.plan.Remove = append(b.plan.Remove, Missing{Path: p, IsDir: isDir, Data: data, Reason: why})
 	b.readOnly(p, top, why)
+}
+
+// inOurs says whether path p, which is missing, would lie in a directory that another run has made as a placeholder: that one
+// then stands for p as well. Something made in it would keep it from being removed.
+func (b *builder) inOurs(p string, why binds.Reason) bool {
+	dir := hostfs.Parent(p)
+	fi, err := b.real.Lstat(dir)
+	if err != nil || !b.ours(dir, fi, true, "") {
+		return false
+	}
+	b.placeholder(dir, true, "", "/", why)
+	return true
 }
 
 // mayMake says whether the caller may be able to make something in directory dir: otherwise the run is not either.
@@ -269,7 +284,10 @@ func (b *builder) isGitDir(dir string) bool {
 	return has("HEAD") && (has("commondir") || has("objects") && has("refs"))
 }
 
-const insideRuns = "its hooks and configuration run commands"
+const (
+	insideRuns = "its hooks and configuration run commands"
+	pointerWhy = "it says where the git directory is, whose hooks and configuration run commands"
+)
 
 // protector protects what makes git or Mercurial run a command, in the repositories that a writable grant concerns.
 type protector struct {
@@ -296,7 +314,7 @@ func (p protector) checkout(root string) {
 			common = r.Path
 		}
 	default:
-		p.existing(dot, fi, "it says where the git directory is, whose hooks and configuration run commands")
+		p.existing(dot, fi, pointerWhy)
 		_, extra := toolchain.Checkout(p.host, root)
 		for _, r := range extra {
 			p.gitDir(r.Path, 0)
@@ -308,7 +326,18 @@ func (p protector) checkout(root string) {
 	}
 	hg := hostfs.Join(root, ".hg")
 	if fi, err := p.host.Lstat(hg); err == nil && fi.IsDir() && len(p.writableAt(hg)) > 0 {
-		p.part(hg, "hgrc", false, "", "Mercurial runs its hooks")
+		p.mercurial(hg)
+	}
+}
+
+// mercurial protects the files of a .hg that hold settings, and those that say that there are more of them elsewhere.
+func (p protector) mercurial(hg string) {
+	const named = "Mercurial runs the hooks that it names"
+	p.part(hg, "hgrc", false, "", named)
+	p.part(hg, "hgrc-not-shared", false, "", named) // read whether or not something is shared
+	p.part(hg, "requires", false, "", "with it Mercurial reads the settings of another repository")
+	if fi, err := p.real.Lstat(hg + "/sharedpath"); err == nil {
+		p.existing(hg+"/sharedpath", fi, "it says where the other repository is")
 	}
 }
 
@@ -380,6 +409,7 @@ func (p protector) each(dir, name, mark string, depth int) {
 				n++
 				p.gitDir(sub, depth+1)
 				p.pin(sub, dir, protected(insideRuns)) // it may have been met before dir was
+				p.pointer(sub)
 				if name == "modules" {
 					p.hooksPath(sub, "")
 				}
@@ -393,6 +423,23 @@ func (p protector) each(dir, name, mark string, depth int) {
 	}
 	if n > maxGitDirs {
 		p.note("only the first " + strconv.Itoa(maxGitDirs) + " of " + Quote(dir+"/"+name) + " are protected")
+	}
+}
+
+// pointer protects the file .git that leads to the git directory dir of a linked worktree or a submodule, however deep in the
+// grant it lies, with the directories on the way: git status in what holds a submodule runs git in it.
+func (p protector) pointer(dir string) {
+	at := ""
+	if text, err := p.host.ReadFile(dir + "/gitdir"); err == nil && p.isLinked(dir) {
+		at = p.pathSetting(strings.TrimRight(string(text), "\r\n"), dir)
+	}
+	for _, s := range p.settings(dir+"/config", 0) {
+		if s.key == "core.worktree" {
+			at = p.pathSetting(s.value, dir) + "/.git"
+		}
+	}
+	if r, err := p.host.Walk(at); err == nil && r.Info.Mode().IsRegular() && strings.HasSuffix(r.Path, "/.git") && !p.explicit(r.Path) {
+		p.readOnly(r.Path, "/", protected(pointerWhy))
 	}
 }
 
@@ -504,7 +551,7 @@ func (p protector) namedPath(at string, isDir bool, why string) {
 		p.placeholder(r.Path, isDir, "", "/", protected(why))
 	case err == nil:
 		p.readOnly(r.Path, "/", protected(why))
-	case !errors.Is(err, fs.ErrNotExist):
+	case !errors.Is(err, fs.ErrNotExist), p.inOurs(r.Path, protected(why)):
 	case hostfs.Parent(clean(at)) == hostfs.Parent(r.Path):
 		p.placeholder(r.Path, isDir, "", "/", protected(why))
 	default:

@@ -164,7 +164,7 @@ func TestProtectWorktrees(t *testing.T) {
 	sound(t, s, p)
 	main := "/data/w/main/.git"
 	want := map[string]string{
-		"/data/w/wt": "rw", "/data/w/wt/.git": "ro", "/data/w/main/lib/.git": "ro", main: "rw!", main + "/worktrees": "rw!", main + "/worktrees/wt": "rw!",
+		"/data/w/wt": "rw!", "/data/w/wt/.git": "ro", "/data/w/main/lib/.git": "ro", main: "rw!", main + "/worktrees": "rw!", main + "/worktrees/wt": "rw!",
 		main + "/worktrees/wt/gitdir": "ro", main + "/worktrees/wt/commondir": "ro", main + "/worktrees/wt/config.worktree": "ro",
 		main + "/worktrees/wt/HEAD": "rw", main + "/worktrees/wt/hooks": "rw", main + "/modules": "rw!", main + "/modules/lib": "rw!",
 		main + "/modules/lib/config": "ro", main + "/modules/lib/hooks": "ro", main + "/modules/lib/commondir": "ro", main + "/config": "ro",
