@@ -205,3 +205,96 @@ func TestRemounted(t *testing.T) {
 		t.Errorf("/a %v, /b %v", remounted(ms, "/a"), remounted(ms, "/b"))
 	}
 }
+
+// What {NAME} stands for: the run's own places, what the host program says, and --define above all.
+func TestTokens(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{"repo/.git", "repo/sub", "bin", "elsewhere"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "elsewhere/engine"), []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../elsewhere/engine", filepath.Join(dir, "bin/engine")); err != nil {
+		t.Fatal(err)
+	}
+	p := Program{Runs: "engine", Tokens: map[string]string{"model_dir": "/m", "scratch_dir": "/s"}}
+	s := policy.Settings{Define: []policy.Entry{{Value: "scratch_dir=/mine"}, {Value: "scratch_dir=/weaker"}, {Value: "extra=/e"}}}
+	environ := []string{"HOME=/home/u", "PATH=/nonexistent:" + dir + "/bin"}
+	got := p.tokens(s, environ, dir+"/repo/sub")
+	want := map[string]string{
+		"cwd": dir + "/repo/sub", "repo": dir + "/repo", "home": "/home/u", "exe_dir": dir + "/elsewhere", "hf_cache": "/home/u/.cache/huggingface",
+		"model_dir": "/m", "scratch_dir": "/mine", "extra": "/e",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	for env, cache := range map[string]string{"HF_HOME=/hf": "/hf", "XDG_CACHE_HOME=/c": "/c/huggingface"} {
+		if got := p.tokens(s, append(environ, env), dir)["hf_cache"]; got != cache {
+			t.Errorf("%s: %s", env, got)
+		}
+	}
+	// Outside of a checkout there is no {repo}, and with the directory gone no {cwd}: an error where a policy names one.
+	for _, d := range []string{dir + "/bin", ""} {
+		got := p.tokens(s, environ, d)
+		if _, ok := got["repo"]; ok || got["cwd"] != d {
+			t.Errorf("%q: %v", d, got)
+		}
+	}
+	if got := (Program{Runs: "no-such-command"}).tokens(policy.Settings{}, environ, dir)["exe_dir"]; got != "" {
+		t.Errorf("exe_dir of nothing is %q", got)
+	}
+}
+
+// What a host program was not linked with is refused by name, never skipped.
+func TestNotBuiltIn(t *testing.T) {
+	env := []string{"P_SANDBOX_POLICY=/p.toml"}
+	_, err := Program{Name: "p"}.Asked(env)
+	refused(t, err, "P_SANDBOX_POLICY", "/p.toml", "Options.Policy: policyfile.Load")
+	_, err = Program{Name: "p"}.Asked([]string{"P_SANDBOX_MODE=bwrap", "P_SANDBOX_RECIPE=/r.json"})
+	refused(t, err, "P_SANDBOX_RECIPE", "Options.Policy")
+	eff := policy.Effective{Settings: policy.Settings{Mode: policy.Entry{Value: "bwrap", By: "P_SANDBOX_MODE"}}}
+	eff.Manifest, eff.Report = policy.Entry{Value: "1", By: "P_SANDBOX_MANIFEST"}, policy.Entry{Value: "r.json", By: "P_SANDBOX_REPORT"}
+	refused(t, Program{Name: "p"}.Possible(eff, nil), "P_SANDBOX_MANIFEST", "Options.Manifest")
+	eff.Report.Value = ""
+	refused(t, Program{Name: "p"}.Possible(eff, nil), "nowhere to put the manifest", "P_SANDBOX_MANIFEST")
+	eff.Manifest, eff.RequireApproved = policy.Entry{}, policy.Entry{Value: "1", By: "P_SANDBOX_REQUIRE_APPROVED"}
+	refused(t, Program{Name: "p"}.Possible(eff, nil), "P_SANDBOX_REQUIRE_APPROVED", "no policy file")
+	eff.Policy = policy.Entry{Value: "/p.toml"}
+	refused(t, Program{Name: "p"}.Possible(eff, nil), "P_SANDBOX_REQUIRE_APPROVED", "Options.Approved")
+}
+
+// A policy that says off or disabled is not a way around what was approved; from a variable, the two contradict each other.
+func TestOffAndApproved(t *testing.T) {
+	approved := errors.New("wider")
+	for _, mode := range []policy.Mode{policy.Off, policy.Disabled, policy.Bwrap} {
+		p := Program{Name: "p",
+			Load: func(path string, _ policy.FileOptions) (policy.File, error) {
+				return policy.File{Settings: policy.Settings{Mode: policy.Entry{Value: string(mode), By: "policy /p.toml:1"}}, Files: []string{path}}, nil
+			},
+			Approved: func(string, policy.Settings) error { return approved },
+		}
+		eff, err := p.Asked([]string{"P_SANDBOX_POLICY=/p.toml", "P_SANDBOX_REQUIRE_APPROVED=1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if Off(eff) {
+			err = p.off(eff)
+		} else {
+			err = p.confine(eff, nil)
+		}
+		if err != approved {
+			t.Errorf("%s: %v", mode, err)
+		}
+		if mode == policy.Bwrap {
+			continue
+		}
+		_, err = p.Asked([]string{"P_SANDBOX_POLICY=/p.toml", "P_SANDBOX_REQUIRE_APPROVED=1", "P_SANDBOX_MODE=" + string(mode)})
+		refused(t, err, "P_SANDBOX_REQUIRE_APPROVED", "does not even read the policy")
+	}
+}
