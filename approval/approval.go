@@ -1,13 +1,14 @@
 // Package approval remembers what a policy file granted when somebody looked at it and agreed, so that a later run with the
 // same file and wider grants is refused (seed R38). What is narrower, or the same, passes.
 //
-// What is remembered are the settings in effect: of the file, all that it extends, recipes, variables and flags together. They
-// lie in the state directory of the user, $XDG_STATE_HOME/selfcage/approved, one file for each policy file, by the path that
+// What is remembered are the settings in effect: of the file, all that it extends, recipes, variables and flags together, and
+// where each granted path led by its links. There is one approval of a policy file; another one replaces it. They lie in the state directory of the user, $XDG_STATE_HOME/selfcage/approved, one file for each policy file, by the path that
 // the policy file has without links. Nobody but its user, or root, can write there.
 //
 // # Limitations
 //
-// Settings are compared by what they say. Where a granted path leads by a link is judged when a run is planned, not here. A
+// Links are followed once here and once when the run is planned: who can exchange one in between can still lead a run that
+// names it elsewhere. What is hidden or protected is compared by name alone. A
 // policy that uses {cwd} grants other paths in another directory, and is to be approved there again.
 package approval
 
@@ -69,7 +70,7 @@ func Store(file string, s policy.Settings) (digest string, err error) {
 // Require refuses the settings s of a run with the policy file if they are wider than what was approved for it, or if nothing
 // was, or if what was stored cannot be trusted. The error is a *refusal.Error that names what is wider.
 func Require(file string, s policy.Settings) error {
-	approve := "look at it with selfcage policy show " + plan.Quote(file) + ", then: selfcage policy approve " + plan.Quote(file)
+	approve := "look at it with selfcage policy show " + again(file) + ", then: selfcage policy approve " + again(file)
 	fail := func(cause string, err error) error {
 		return &refusal.Error{What: "the policy is not approved", Object: plan.Quote(file), Cause: cause, Hint: approve, Err: err}
 	}
@@ -91,11 +92,91 @@ func Require(file string, s policy.Settings) error {
 	case err != nil:
 		return fail("what was approved cannot be used: "+plan.Quote(filepath.Join(dir, nameOf(real)))+" "+cause(err), err)
 	}
-	approved, err := parse(data, real)
+	a, err := parse(data, real)
 	if err != nil {
 		return fail("what was approved cannot be used: "+plan.Quote(filepath.Join(dir, nameOf(real)))+" "+err.Error(), err)
 	}
-	return wider(file, approved, s)
+	if err := wider(file, a.named, s); err != nil {
+		return err
+	}
+	return a.elsewhere(file, s)
+}
+
+// again is what follows "selfcage policy approve" so that it means the same run: flags add grants, and {exe_dir} is the
+// directory of the command.
+func again(file string) string { return plan.Quote(file) + " [the same flags] -- CMD" }
+
+// Revoke forgets what was approved for the policy file, which may be gone itself. It returns the error of package os, for
+// fs.ErrNotExist, as the cause of a *refusal.Error where nothing was approved.
+func Revoke(file string) error {
+	fail := func(cause string, err error) error {
+		return &refusal.Error{What: "cannot revoke the approval", Object: plan.Quote(file), Cause: cause, Err: err}
+	}
+	p, err := filepath.Abs(file)
+	if err != nil {
+		return fail(err.Error(), err)
+	}
+	dir, err := stateDir()
+	if err != nil {
+		return fail(err.Error(), err)
+	}
+	root, err := openDir(dir)
+	if err == nil {
+		defer root.Close()
+		err = root.Remove(nameOf(existing(p)))
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fail("nobody has approved it", err)
+	case err != nil:
+		return fail(cause(err), err)
+	}
+	return nil
+}
+
+// elsewhere refuses paths that lead out of what those of their names led to when they were approved.
+func (a approved) elsewhere(file string, s policy.Settings) error {
+	var now policy.Settings
+	from := make(map[string]policy.Entry) // by where it leads, who goes there
+	s.Each(func(name string, _ bool, entries []policy.Entry) {
+		for _, e := range entries {
+			if leadsAnywhere(name) {
+				real := leads(name, e.Value)
+				_ = Said(&now, name, policy.Entry{Value: real, By: "policy approved"})
+				if _, there := from[real]; !there || real != e.Value {
+					from[real] = e
+				}
+			}
+		}
+	})
+	for _, c := range policy.Compare(a.led, now) {
+		if c.What != "readable" && c.What != "writable" && c.What != "device" || !c.Wider() {
+			continue
+		}
+		e := from[c.Value]
+		why := c.What + " " + plan.Quote(e.Value) + " (" + e.By + ") leads to " + plan.Quote(c.Value)
+		if name, real := a.above(e.Value); name == e.Value {
+			why += ", and led to " + plan.Quote(real) + " when it was approved"
+		} else if name != "" {
+			why += ", which is outside of " + plan.Quote(real) + ", where " + plan.Quote(name) + " led when it was approved"
+		}
+		return &refusal.Error{What: "the run would get more than was approved", Object: plan.Quote(file), Cause: why,
+			Hint: "if that is wanted: selfcage policy approve " + again(file)}
+	}
+	return nil
+}
+
+// above is the approved path that is p or next above it, and where that led.
+func (a approved) above(p string) (name, real string) {
+	for {
+		if real, ok := a.real[p]; ok {
+			return p, real
+		}
+		if p == "/" || p == "." {
+			return "", ""
+		}
+		p = filepath.Dir(p)
+	}
 }
 
 // withinReach refuses settings by which a run could write what was approved, and so approve in its user's place.
@@ -113,7 +194,7 @@ func withinReach(file, dir string, s policy.Settings) error {
 func wider(file string, approved, s policy.Settings) error {
 	const most = 3
 	var named []string
-	count, fromFlags := 0, false
+	count := 0
 	for _, c := range policy.Compare(approved, s) {
 		if !c.Wider() {
 			continue
@@ -121,7 +202,6 @@ func wider(file string, approved, s policy.Settings) error {
 		if count++; count <= most {
 			named = append(named, strings.Join(strings.Fields(c.String()), " "))
 		}
-		fromFlags = fromFlags || strings.HasPrefix(c.By, "--")
 	}
 	if count == 0 {
 		return nil
@@ -129,11 +209,8 @@ func wider(file string, approved, s policy.Settings) error {
 	if count > most {
 		named = append(named, "and "+strconv.Itoa(count-most)+" more")
 	}
-	hint := "if that is wanted: selfcage policy approve " + plan.Quote(file)
-	if fromFlags {
-		hint += " with the flags of this run"
-	}
-	return &refusal.Error{What: "the run would get more than was approved", Object: plan.Quote(file), Cause: strings.Join(named, ", "), Hint: hint}
+	return &refusal.Error{What: "the run would get more than was approved", Object: plan.Quote(file), Cause: strings.Join(named, ", "),
+		Hint: "if that is wanted: selfcage policy approve " + again(file)}
 }
 
 // realPath names a policy file the same whichever way it is reached.
@@ -304,7 +381,7 @@ func read(dir, name string) ([]byte, error) {
 // sorted lists what Each gives in the one order that a digest needs.
 func sorted(grants []grant) []grant {
 	slices.SortFunc(grants, func(a, b grant) int {
-		return slices.Compare([]string{a.What, string(a.Value)}, []string{b.What, string(b.Value)})
+		return slices.Compare([]string{a.What, string(a.Value), string(a.Real)}, []string{b.What, string(b.Value), string(b.Real)})
 	})
 	return slices.Compact(grants)
 }

@@ -31,6 +31,7 @@ func some() policy.Settings {
 		Writable: entries(by, "/out"),
 		Env:      entries(by, "HF_HOME"),
 		Limit:    entries(by, "pids=10"),
+		Confined: []policy.Confined{{Path: "/data", Root: "/d"}},
 	}
 }
 
@@ -87,7 +88,7 @@ func TestRequire(t *testing.T) {
 		"no variable":          {func(s *policy.Settings) { s.Env = nil }, nil},
 		"a lower limit":        {func(s *policy.Settings) { s.Limit[0].Value = "pids=9" }, nil},
 		"another report":       {func(s *policy.Settings) { s.Report = policy.Entry{Value: "/r.json", By: "--report"} }, nil},
-		"more to read":         {func(s *policy.Settings) { s.Readable = append(s.Readable, entries("--read", "/more")...) }, []string{"readable /more", "with the flags of this run"}},
+		"more to read":         {func(s *policy.Settings) { s.Readable = append(s.Readable, entries("--read", "/more")...) }, []string{"readable /more", "selfcage policy approve " + file + " [the same flags] -- CMD"}},
 		"writable":             {func(s *policy.Settings) { s.Writable = append(s.Writable, entries("policy p.toml:9", "/data")...) }, []string{"writable /data", "p.toml:9"}},
 		"above":                {func(s *policy.Settings) { s.Readable[0].Value = "/" }, []string{"readable /"}},
 		"network":              {func(s *policy.Settings) { s.Network.Value = "shared" }, []string{"network shared"}},
@@ -159,6 +160,129 @@ func TestStore(t *testing.T) {
 	}
 }
 
+// What was approved is what a path led to, not its name: a link that is exchanged afterwards asks again, and both ends are named.
+func TestRequireLinks(t *testing.T) {
+	for name, tt := range map[string]struct {
+		grant, then func(*policy.Settings, string) // of the approved settings, and of the run's; nil: the same
+		change      func(dir string) error
+		says        []string // none: it passes
+	}{
+		"another target":         {writeOf("L"), nil, relink("L", "b"), []string{"writable D/L (--x) leads to D/b, and led to D/a when it was approved"}},
+		"a target that holds it": {writeOf("L"), nil, relink("L", "."), []string{"leads to D, and led to D/a when"}},
+		"a target in it":         {writeOf("L"), nil, relink("L", "a/sub"), nil},
+		"the same":               {writeOf("L"), nil, relink("L", "../x/a"), nil},
+		"a file for a link":      {writeOf("L"), nil, func(d string) error { return os.Remove(d + "/L") }, []string{"leads to D/L, and led to D/a when"}},
+		"a link for a directory": {writeOf("a"), nil, func(d string) error {
+			must(t, os.Rename(d+"/a", d+"/old"))
+			return os.Symlink("b", d+"/a")
+		}, []string{"writable D/a (--x) leads to D/b, and led to D/a when"}},
+		"a link above": {writeOf("a/sub"), nil, func(d string) error {
+			must(t, os.Rename(d+"/a", d+"/old"))
+			return os.Symlink("b", d+"/a")
+		}, []string{"D/a/sub (--x) leads to D/b/sub, and led to D/a/sub"}},
+		"what was not there":       {writeOf("new"), nil, relink("new", "b"), []string{"D/new (--x) leads to D/b, and led to D/new"}},
+		"made":                     {writeOf("new"), nil, func(d string) error { return os.Mkdir(d+"/new", 0o755) }, nil},
+		"to read":                  {readOf("L"), nil, relink("L", "b"), []string{"readable D/L (--x) leads to D/b, and led to D/a"}},
+		"to what else is granted":  {func(s *policy.Settings, d string) { writeOf("L")(s, d); writeOf("b")(s, d) }, nil, relink("L", "b"), nil},
+		"to what else is readable": {func(s *policy.Settings, d string) { writeOf("L")(s, d); readOf("b")(s, d) }, nil, relink("L", "b"), []string{"writable D/L (--x) leads to D/b"}},
+		"narrower":                 {writeOf("a"), writeOf("a/sub"), nothing, nil},
+		"narrower, out of it":      {writeOf("a"), writeOf("a/in"), relink("a/in", "../b"), []string{"writable D/a/in (--x) leads to D/b, which is outside of D/a, where D/a led when it was approved"}},
+		"narrower, by the link":    {writeOf("L"), writeOf("L/in"), relink("a/in", "../b"), []string{"D/L/in (--x) leads to D/b, which is outside of D/a, where D/L led when"}},
+		"narrower, inside":         {writeOf("a"), writeOf("a/in"), relink("a/in", "sub"), nil},
+		"narrower, only to read":   {writeOf("a"), readOf("a/in"), relink("a/in", "../b"), []string{"readable D/a/in (--x) leads to D/b"}},
+		"a device":                 {func(s *policy.Settings, d string) { s.Device = entries("--x", d+"/L") }, nil, relink("L", "/dev/fuse"), []string{"device D/L (--x) leads to /dev/fuse"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file, _ := state(t)
+			dir := t.TempDir() + "/x"
+			must(t, os.MkdirAll(dir+"/a/sub", 0o755))
+			must(t, os.MkdirAll(dir+"/b/sub", 0o755))
+			must(t, os.Symlink("a", dir+"/L"))
+			var s, now policy.Settings
+			tt.grant(&s, dir)
+			now = s
+			if tt.then != nil {
+				now = policy.Settings{}
+				tt.then(&now, dir)
+			}
+			_, err := Store(file, s)
+			must(t, err)
+			must(t, Require(file, s))
+			must(t, tt.change(dir))
+			err = Require(file, now)
+			if tt.says == nil {
+				must(t, err)
+				return
+			}
+			for i := range tt.says {
+				tt.says[i] = strings.ReplaceAll(tt.says[i], "D", dir)
+			}
+			refused(t, err, append(tt.says, "the run would get more than was approved", "selfcage policy approve "+file+" [the same flags] -- CMD")...)
+			_, err = Store(file, now) // who looks at it again may agree
+			must(t, err)
+			must(t, Require(file, now))
+		})
+	}
+}
+
+func writeOf(name string) func(*policy.Settings, string) {
+	return func(s *policy.Settings, dir string) { s.Writable = append(s.Writable, entries("--x", dir+"/"+name)...) }
+}
+
+func readOf(name string) func(*policy.Settings, string) {
+	return func(s *policy.Settings, dir string) { s.Readable = append(s.Readable, entries("--x", dir+"/"+name)...) }
+}
+
+func nothing(string) error { return nil }
+
+// relink makes name a link to another place.
+func relink(name, to string) func(string) error {
+	return func(dir string) error {
+		_ = os.Remove(dir + "/" + name)
+		return os.Symlink(to, dir+"/"+name)
+	}
+}
+
+// Seed R38: what lifts a protection, and what lets a link lead anywhere, is wider.
+func TestRequireExactAndConfined(t *testing.T) {
+	file, _ := state(t)
+	s := some()
+	s.Writable = entries("policy p.toml:3", "/out", "/out/.git/config")
+	_, err := Store(file, s)
+	must(t, err)
+	must(t, Require(file, s))
+	s.Writable[1].By = "--write"
+	refused(t, Require(file, s), "added writable /out/.git/config (--write)")
+	_, err = Store(file, s)
+	must(t, err)
+	must(t, Require(file, s))
+	s.Confined = nil
+	refused(t, Require(file, s), "widened confined /data (was /d; policy p.toml:3)")
+}
+
+// An approval can be taken back, also that of a file that is gone.
+func TestRevoke(t *testing.T) {
+	file, stored := state(t)
+	refused(t, Revoke(file), "cannot revoke the approval", file, "nobody has approved it")
+	for _, gone := range []bool{false, true} {
+		_, err := Store(file, some())
+		must(t, err)
+		if gone {
+			must(t, os.Remove(file))
+		}
+		must(t, Revoke(file))
+		if _, err := os.Lstat(stored); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("it is still there: %v", err)
+		}
+		if !gone {
+			refused(t, Require(file, some()), "nobody has approved it")
+		}
+		refused(t, Revoke(file), "nobody has approved it")
+	}
+	must(t, os.Chmod(filepath.Dir(stored), 0o770))
+	refused(t, Revoke(file), "can be written by others")
+}
+
 // A link to the policy file is the same policy file.
 func TestStoreByLink(t *testing.T) {
 	file, _ := state(t)
@@ -181,15 +305,18 @@ func TestUntrustedStore(t *testing.T) {
 		says  string
 		store bool // storing again is refused, too
 	}{
-		"another value": {func(t *testing.T, p string) { replace(t, p, `"/out"`, `"/"`) }, "changed by hand", false},
-		"another name":  {func(t *testing.T, p string) { replace(t, p, `"what": "readable"`, `"what": "writable"`) }, "changed by hand", false},
-		"no grants":     {func(t *testing.T, p string) { must(t, os.WriteFile(p, []byte(`{"version":1}`), 0o600)) }, "about another policy file", false},
-		"cut off":       {func(t *testing.T, p string) { must(t, os.Truncate(p, 20)) }, "is no approval", false},
-		"empty":         {func(t *testing.T, p string) { must(t, os.Truncate(p, 0)) }, "is no approval", false},
-		"a later one":   {func(t *testing.T, p string) { replace(t, p, `"version": 1`, `"version": 2`) }, "another version", false},
-		"another file":  {func(t *testing.T, p string) { replace(t, p, `p.toml"`, `q.toml"`) }, "about another policy file", false},
-		"more keys":     {func(t *testing.T, p string) { replace(t, p, `"version": 1`, `"version": 1, "all": true`) }, "is no approval", false},
-		"writable":      {func(t *testing.T, p string) { must(t, os.Chmod(p, 0o622)) }, "can be written by others", false},
+		"another value":  {func(t *testing.T, p string) { replace(t, p, `"/out"`, `"/"`) }, "changed by hand", false},
+		"another name":   {func(t *testing.T, p string) { replace(t, p, `"what": "readable"`, `"what": "writable"`) }, "changed by hand", false},
+		"no grants":      {func(t *testing.T, p string) { must(t, os.WriteFile(p, []byte(`{"version":2}`), 0o600)) }, "about another policy file", false},
+		"cut off":        {func(t *testing.T, p string) { must(t, os.Truncate(p, 20)) }, "is no approval", false},
+		"empty":          {func(t *testing.T, p string) { must(t, os.Truncate(p, 0)) }, "is no approval", false},
+		"an earlier one": {func(t *testing.T, p string) { replace(t, p, `"version": 2`, `"version": 1`) }, "another version", false},
+		"another place":  {func(t *testing.T, p string) { replace(t, p, `"value": "/out"`, `"value": "/out", "real": "/"`) }, "changed by hand", false},
+		"not confined":   {func(t *testing.T, p string) { replace(t, p, `"real": "/d"`, `"real": "/"`) }, "changed by hand", false},
+		"an exact grant": {func(t *testing.T, p string) { replace(t, p, `"value": "/out"`, `"value": "/out", "exact": true`) }, "changed by hand", false},
+		"another file":   {func(t *testing.T, p string) { replace(t, p, `p.toml"`, `q.toml"`) }, "about another policy file", false},
+		"more keys":      {func(t *testing.T, p string) { replace(t, p, `"version": 2`, `"version": 2, "all": true`) }, "is no approval", false},
+		"writable":       {func(t *testing.T, p string) { must(t, os.Chmod(p, 0o622)) }, "can be written by others", false},
 		"a link": {func(t *testing.T, p string) {
 			must(t, os.Rename(p, p+".x"))
 			must(t, os.Symlink(p+".x", p))

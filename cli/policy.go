@@ -18,12 +18,14 @@ import (
 	"github.com/selfcage/selfcage/internal/start"
 	"github.com/selfcage/selfcage/plan"
 	"github.com/selfcage/selfcage/policy"
+	"github.com/selfcage/selfcage/policy/policyfile"
 )
 
 const policyUsage = `Usage: selfcage policy check [flags] FILE...
        selfcage policy show [flags] FILE [-- CMD]
        selfcage policy diff [flags] A B
        selfcage policy approve [flags] FILE... [-- CMD]
+       selfcage policy approve --revoke FILE...
 
 Look at policy files. Nothing is run. The commands work in every mode, and where nothing can be confined.
 
@@ -33,10 +35,69 @@ diff     prints what B gives more or less than A: exit status 0 if nothing, 1 if
          the report of a run. Of two reports with manifests, it says also in what else the two runs differ.
 approve  remembers what such a run would get, so that run --require-approved refuses whatever is wider later.
 
-The flags are those of run, and --format text|json for check, show and diff. show and approve count variables, too; check and
-diff count only SANDBOX_DEFINE. {exe_dir} is the directory of CMD.
-
+selfcage policy COMMAND --help lists the flags of each.
 `
+
+// policyHelp is the help of each command, before the flags that it shares with run.
+var policyHelp = map[string]string{
+	"check": `Usage: selfcage policy check [flags] FILE...
+
+Say whether each policy file is valid on this host. Nothing is run. The exit status is 1 where one of them is not, with all
+faults of all files: those of the text by line and column; where there are none, what is wrong with the paths and names that
+it grants. It is 0 where all are valid, also one that asks for what this version cannot do yet: it prints which, and a run
+refuses it. Warnings do not change the status. Variables do not count, but for SANDBOX_DEFINE.
+
+Flags:
+  --format text|json  how to print it
+
+and those of run, which are judged together with each file:
+`,
+	"show": `Usage: selfcage policy show [flags] FILE [-- CMD]
+
+Print what a run with --policy FILE, the same flags and the variables that are set would get: every grant, where it leads, and
+who said it. {exe_dir} is the directory of CMD. The exit status is 125 where something is wrong, which is printed behind the rest.
+
+Flags:
+  --format text|json  how to print it
+
+and those of run:
+`,
+	"diff": `Usage: selfcage policy diff [flags] A B
+
+Print what B gives more or less than A. Each is a policy file, or the report of a run. Of two reports with manifests, print also
+in what else the two runs differ. The exit status is 0 if there is nothing, 1 if something, 125 if they cannot be compared.
+Variables do not count, but for SANDBOX_DEFINE.
+
+Flags:
+  --format text|json  how to print it
+
+and those of run, which count for both policy files:
+`,
+	"approve": `Usage: selfcage policy approve [flags] FILE... [-- CMD]
+       selfcage policy approve --revoke FILE...
+
+Remember what a run with --policy FILE, the same flags and the variables that are set would get, so that run --require-approved
+refuses whatever is wider later. Give the flags and the command of the run: they add grants, and {exe_dir} is the directory of
+CMD. There is one approval of each file, and another one replaces it. It is stored in $XDG_STATE_HOME/selfcage/approved, or
+else in ~/.local/state/selfcage/approved.
+
+Flags:
+  --revoke  forget what was approved for each FILE, which need not be there any more
+
+and those of run:
+`,
+}
+
+// policyFlags are the flags of run, but for the one that the policy file itself stands for.
+func policyFlags() string {
+	var b strings.Builder
+	for line := range strings.Lines(policy.Help()) {
+		if !strings.HasPrefix(line, "  --policy ") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
 
 // policyCommand runs one of the policy commands. Its error is 125.
 func policyCommand(args []string, stdout, stderr io.Writer) (status int, err error) {
@@ -48,7 +109,7 @@ func policyCommand(args []string, stdout, stderr io.Writer) (status int, err err
 		"check": looker.check, "show": looker.show, "diff": looker.diff, "approve": looker.approve,
 	}
 	if name == "" || name == "-h" || name == "--help" {
-		_, err := io.WriteString(stdout, policyUsage+policy.Help())
+		_, err := io.WriteString(stdout, policyUsage)
 		return 0, err
 	}
 	f := commands[name]
@@ -62,15 +123,18 @@ func policyCommand(args []string, stdout, stderr io.Writer) (status int, err err
 	}
 	l, help, err := parseLooker(args)
 	if help {
-		_, err := io.WriteString(stdout, policyUsage+policy.Help())
+		_, err := io.WriteString(stdout, policyHelp[name]+policyFlags())
 		return 0, err
+	}
+	if err == nil && name != "approve" && l.revoke {
+		err = &refusal.Error{What: "wrong flag", Object: "--revoke", Cause: "only approve takes it"}
 	}
 	if err != nil {
 		return 0, err
 	}
 	if want := map[string]int{"show": 1, "diff": 2}[name]; len(l.files) == 0 || want > 0 && len(l.files) != want {
 		return 0, &refusal.Error{What: "selfcage policy " + name + " takes " + map[int]string{0: "policy files", 1: "one policy file", 2: "two files"}[want],
-			Cause: "there are " + strconv.Itoa(len(l.files)), Hint: "selfcage policy --help shows how it is written"}
+			Cause: "there are " + strconv.Itoa(len(l.files)), Hint: "selfcage policy " + name + " --help shows how it is written"}
 	}
 	l.out, l.err, l.environ = stdout, stderr, os.Environ()
 	return f(l)
@@ -80,14 +144,14 @@ func policyCommand(args []string, stdout, stderr io.Writer) (status int, err err
 type looker struct {
 	program  start.Program
 	files    []string
-	format   string
+	format   string // "text", "json", "" where nobody said
+	revoke   bool
 	environ  []string
 	out, err io.Writer
 }
 
 // parseLooker reads files and flags in any order, up to "--", behind which is the command that a run would execute.
 func parseLooker(args []string) (l looker, help bool, err error) {
-	l.format = "text"
 	var flags []string
 	for len(args) > 0 && args[0] != "--" {
 		word := args[0]
@@ -96,6 +160,10 @@ func parseLooker(args []string) (l looker, help bool, err error) {
 			continue
 		}
 		n := 1
+		if word == "--revoke" {
+			l.revoke, args = true, args[1:]
+			continue
+		}
 		if name, value, has := strings.Cut(word, "="); name == "--format" {
 			if !has && len(args) > 1 {
 				n, value = 2, args[1]
@@ -150,6 +218,16 @@ type looked struct {
 	effective   policy.Effective
 	rows        []plan.Resolved
 	unsupported []error
+}
+
+// nowhere are the paths to hide or protect that are not there, which is most likely a mistake.
+func (k looked) nowhere() (warnings []error) {
+	for _, r := range k.rows {
+		if (r.What == "hide" || r.What == "protect") && r.Real == "" && r.Note != "" {
+			warnings = append(warnings, &refusal.Error{What: r.What, Object: r.By + " " + plan.Quote(r.Path), Cause: r.Note})
+		}
+	}
+	return warnings
 }
 
 // look loads a policy file and judges it. The error is a refusal, or a plan.Refusals; what was found before it is returned.
@@ -221,11 +299,14 @@ func unsupported(s policy.Settings) (errs []error) {
 // each is the errors that err stands for.
 func each(err error) []error {
 	var many plan.Refusals
+	var places policyfile.Faults
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &many):
 		return many
+	case errors.As(err, &places):
+		return places
 	}
 	return []error{err}
 }
@@ -235,7 +316,8 @@ type checked struct {
 	File     jsontext.Text `json:"file"`
 	Valid    bool          `json:"valid"`
 	Errors   []fault       `json:"errors"`
-	Warnings []fault       `json:"warnings"`
+	Warnings []fault       `json:"warnings"` // why this version refuses to run it
+	Notes    []fault       `json:"notes"`    // what is valid and most likely not meant
 }
 
 // fault is a refusal in JSON.
@@ -271,10 +353,10 @@ func (l looker) check() (status int, err error) {
 			status = 1
 		}
 		if l.format == "json" {
-			all = append(all, checked{jsontext.Text(file), len(errs) == 0, faults(errs), faults(k.unsupported)})
+			all = append(all, checked{jsontext.Text(file), len(errs) == 0, faults(errs), faults(k.unsupported), faults(k.nowhere())})
 			continue
 		}
-		if _, err := io.WriteString(l.out, verdict(file, errs, k.unsupported)); err != nil {
+		if _, err := io.WriteString(l.out, verdict(file, errs, k.unsupported, k.nowhere())); err != nil {
 			return 0, err
 		}
 	}
@@ -285,26 +367,27 @@ func (l looker) check() (status int, err error) {
 }
 
 // verdict is what check prints about one file.
-func verdict(file string, errs, warnings []error) string {
+func verdict(file string, errs, unsupported, notes []error) string {
 	var b strings.Builder
 	name := refusal.Printable(file)
-	if len(errs) == 0 {
-		b.WriteString(name + ": ok\n")
-	}
-	for _, err := range errs {
-		b.WriteString(name + ": " + refusal.Printable(err.Error()) + "\n")
-		var r *refusal.Error
-		if errors.As(err, &r) && r.Hint != "" {
-			b.WriteString("  hint: " + refusal.Printable(r.Hint) + "\n")
+	say := func(before string, errs []error) {
+		for _, err := range errs {
+			b.WriteString(name + before + refusal.Printable(err.Error()) + "\n")
+			var r *refusal.Error
+			if errors.As(err, &r) && r.Hint != "" {
+				b.WriteString("  hint: " + refusal.Printable(r.Hint) + "\n")
+			}
 		}
 	}
 	but := ": valid, but this version refuses to run it: "
 	if len(errs) > 0 {
 		but = ": and this version refuses to run it: "
+	} else if len(unsupported) == 0 {
+		b.WriteString(name + ": ok\n")
 	}
-	for _, err := range warnings {
-		b.WriteString(name + but + refusal.Printable(err.Error()) + "\n")
-	}
+	say(": ", errs)
+	say(but, unsupported)
+	say(": warning: ", notes)
 	return b.String()
 }
 
@@ -470,8 +553,11 @@ func saidOf(e policy.Entry) said { return said{jsontext.Text(e.Value), jsontext.
 
 // approve stores nothing unless every file is valid.
 func (l looker) approve() (int, error) {
-	if l.format != "text" {
+	if l.format != "" {
 		return 0, &refusal.Error{What: "wrong flag", Object: "--format", Cause: "approve prints text only"}
+	}
+	if l.revoke {
+		return 0, l.forget()
 	}
 	var all []looked
 	for _, file := range l.files {
@@ -486,7 +572,7 @@ func (l looker) approve() (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		n := strconv.Itoa(len(all[i].rows)) + " paths, network " + all[i].effective.Network.Value + ", mode " + all[i].effective.Mode.Value
+		n := counted(len(all[i].rows), "path") + ", network " + all[i].effective.Network.Value + ", mode " + all[i].effective.Mode.Value
 		if _, err := fmt.Fprintf(l.out, "%s: approved: %s, sha256:%s\n", refusal.Printable(file), n, digest); err != nil {
 			return 0, err
 		}
@@ -496,4 +582,25 @@ func (l looker) approve() (int, error) {
 		fmt.Fprintln(l.err, "selfcage: note: what is approved inside a cage is known there only, unless the state directory is granted")
 	}
 	return 0, nil
+}
+
+// forget takes back what was approved for each file.
+func (l looker) forget() error {
+	for _, file := range l.files {
+		if err := approval.Revoke(file); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(l.out, "%s: not approved any more\n", refusal.Printable(file)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// counted is "1 path", "2 paths".
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return strconv.Itoa(n) + " " + what
 }

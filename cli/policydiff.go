@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/selfcage/selfcage/approval"
 	"github.com/selfcage/selfcage/internal/jsontext"
@@ -61,6 +62,10 @@ func (l looker) diff() (int, error) {
 		}
 		sides[i] = s
 	}
+	if sides[0].report != nil || sides[1].report != nil {
+		// A report does not say by which token a path was said, and so what its links were bound to.
+		sides[0].settings.Confined, sides[1].settings.Confined = nil, nil
+	}
 	cs := policy.Compare(sides[0].settings, sides[1].settings)
 	slices.SortStableFunc(cs, func(a, b policy.Change) int { return order(a) - order(b) })
 	ds, err := l.runs(sides[0].report, sides[1].report)
@@ -94,14 +99,41 @@ func diffText(cs []policy.Change, ds []manifest.Difference) string {
 	for _, c := range cs {
 		b.WriteString(refusal.Printable(c.String()) + "\n")
 	}
-	for _, d := range ds {
+	for _, d := range together(ds) {
 		line := d.Area + " " + plan.Quote(d.Item) + ": " + short(d.A) + " -> " + short(d.B)
+		if d.Area == "variables" {
+			line = d.Area + " " + d.Item + ": " + d.A
+		}
 		if d.Meaning != "" {
 			line += " (" + d.Meaning + ")"
 		}
 		b.WriteString(refusal.Printable(line) + "\n")
 	}
 	return b.String()
+}
+
+// together makes one difference of all variables that only one of the runs has, and one of those of the other: two modes
+// differ in dozens of them.
+func together(ds []manifest.Difference) (out []manifest.Difference) {
+	at := map[manifest.Difference]int{}
+	for _, d := range ds {
+		if d.Area != "variable" {
+			out = append(out, d)
+			continue
+		}
+		only := "only in the second"
+		if d.B == "" {
+			only = "only in the first"
+		}
+		kind := manifest.Difference{Area: d.Area, Item: only, Meaning: d.Meaning}
+		i, there := at[kind]
+		if !there {
+			i = len(out)
+			at[kind], out = i, append(out, manifest.Difference{Area: "variables", Item: only, Meaning: "values are not recorded"})
+		}
+		out[i].A = strings.TrimPrefix(out[i].A+", "+plan.Quote(d.Item), ", ")
+	}
+	return out
 }
 
 var longDigest = regexp.MustCompile(`\b([0-9a-f]{12})[0-9a-f]{52}\b`)
@@ -157,11 +189,14 @@ const maxReport = 64 << 20
 
 // readReport returns nil where the file is no report. That it cannot be read is for the reader of policies to say.
 func readReport(file string) (*reportHead, error) {
-	f, err := os.Open(file)
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil
 	}
 	defer f.Close()
+	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() { // a pipe would wait for its writer
+		return nil, nil
+	}
 	data, err := io.ReadAll(io.LimitReader(f, maxReport+1))
 	if err != nil || !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		return nil, nil

@@ -5,7 +5,7 @@ import "strings"
 // listed returns the rule by which the clean level lets a name through, or "".
 func (s *scrubber) listed(name string) string {
 	switch {
-	case runtimeName(name):
+	case runtimeName(name) && !s.control(name):
 		return ruleRuntime
 	case launcher(name):
 		return ruleLauncher
@@ -17,11 +17,21 @@ func (s *scrubber) listed(name string) string {
 	return ""
 }
 
+// control tells whether a value has a control character. No terminal, language or user is called so, and who splits the
+// output of env(1) at its lines would find a variable in it that nobody let through.
+func (s *scrubber) control(name string) bool {
+	value, _ := s.get(name)
+	return strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 })
+}
+
 // unlisted is the rule that drops a name which is not listed. What it says of the name is what to think of before
 // listing it.
 func unlisted(name string) string {
 	const rule = "not on the allowlist"
-	if changesExecution(name) {
+	if runtimeName(name) {
+		return "its value has a control character, as no " + ruleRuntime + "'s has"
+	}
+	if ChangesExecution(name) {
 		return rule + ": changes what programs execute"
 	}
 	if family := vendorFamily(name); family != "" {
@@ -69,7 +79,7 @@ func cageSetting(name string) bool {
 	return false
 }
 
-// cageSettings are the variables of package policy, which this one cannot import; a test compares.
+// cageSettings are the variables of package policy, which imports this one; a test compares.
 var cageSettings = [...]string{"MODE", "READABLE", "WRITABLE", "NETWORK", "HOSTS", "GPU", "NPU", "DEVICE", "CACHE", "ENV",
 	"SECRET", "LIMIT", "POLICY", "BWRAP", "REPORT", "QUIET", "HIDE", "PROTECT", "TMP_SIZE", "RECIPE", "DEFINE",
 	"REQUIRE_APPROVED", "MANIFEST"}
@@ -80,8 +90,9 @@ func neverListed(name string) bool {
 	return strings.HasPrefix(strings.ToUpper(name), "LEMONADE_") && !cageSetting(name)
 }
 
-// changesExecution knows what loaders, shells, interpreters, compilers and git load or run because a variable says so.
-func changesExecution(name string) bool {
+// ChangesExecution says whether loaders, shells, interpreters, compilers or git load or run something because the variable
+// name says so: LD_PRELOAD, BASH_ENV, PYTHONPATH, GIT_SSH. It knows the usual ones and no others.
+func ChangesExecution(name string) bool {
 	switch name {
 	case "GCONV_PATH", "BASH_ENV", "ENV", "CDPATH", "GLOBIGNORE", "PROMPT_COMMAND", "IFS", "SHELLOPTS", "BASHOPTS", "PS4", "ZDOTDIR",
 		"PYTHONSTARTUP", "PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "NODE_OPTIONS", "NODE_PATH", "PERL5OPT", "PERL5LIB", "PERL5DB",

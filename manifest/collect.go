@@ -14,6 +14,7 @@ import (
 	"github.com/selfcage/selfcage/binds"
 	"github.com/selfcage/selfcage/internal/hostfs"
 	"github.com/selfcage/selfcage/plan"
+	"github.com/selfcage/selfcage/policy"
 	"github.com/selfcage/selfcage/toolchain/elfhdr"
 )
 
@@ -29,6 +30,7 @@ func Collect(p *plan.Plan, pid int) []byte {
 	m.look()
 	m.set("kernel", "architecture", architecture())
 	c.doc.Unknown = append(c.doc.Unknown, m.unknown...)
+	c.report = ownReport(p, os.Environ())
 	c.mounts()
 	c.programs()
 	c.tools()
@@ -49,6 +51,26 @@ type collector struct {
 	doc     document
 	targets map[string]bool      // of all mounts
 	options map[string][2]string // file system and options by mount point
+	report  fs.FileInfo          // of this run, nil where it is not known
+}
+
+// ownReport is the report of this run, which tells the time and so is another one in each run. What merely looks like a report
+// is a file as any other: it could hide a change behind it.
+func ownReport(p *plan.Plan, environ []string) fs.FileInfo {
+	file := plan.Getenv(environ, policy.Prefix(p.Name)+"REPORT")
+	if p.Executes != "" && len(p.Args) > 2 && p.Args[1] == "run" {
+		if s, _, _, err := policy.FromFlags(p.Args[2:]); err == nil {
+			file = cmp.Or(s.Report.Value, plan.Getenv(environ, policy.Prefix("")+"REPORT"))
+		}
+	}
+	if file == "" || file == "-" {
+		return nil
+	}
+	fi, err := os.Stat(file)
+	if err != nil {
+		return nil
+	}
+	return fi
 }
 
 func (c *collector) mounts() {
@@ -367,11 +389,13 @@ func (c *collector) input(m binds.Mount) input {
 	case err != nil:
 		in.Why = noDigest(err)
 	case strings.Contains(m.Reason.By, "cache ") || strings.HasSuffix(m.Reason.By, "CACHE"):
-		in.Kind, in.Why = kindOf(fi), "a cache: what is in it makes no other run"
+		in.Kind, in.Why = kindOf(fi), whyCache
 	case fi.IsDir():
 		in.Kind = "directory"
 		in.Commit = commit(c.host, m.Source)
-		in.SHA256, in.Files, in.Size, err = c.directory(m.Source, func(rel string) bool { return c.targets[hostfs.Join(m.Target, rel)] })
+		in.SHA256, in.Files, in.Size, err = c.directory(m.Source, func(rel string, fi fs.FileInfo) bool {
+			return c.targets[hostfs.Join(m.Target, rel)] || c.report != nil && os.SameFile(fi, c.report)
+		})
 	default:
 		in.Kind, in.Size = kindOf(fi), fi.Size()
 		in.SHA256, err = c.path(m.Source, fi, maxFile)
@@ -385,6 +409,8 @@ func (c *collector) input(m binds.Mount) input {
 	}
 	return in
 }
+
+const whyCache = "a cache: what is in it makes no other run"
 
 func kindOf(fi fs.FileInfo) string {
 	switch {

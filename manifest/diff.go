@@ -19,7 +19,8 @@ type Difference struct {
 }
 
 // Diff compares two manifests, as Collect writes them. Differences come in a fixed order, what decides about results first.
-// What is unknown in both is not compared. Device and inode numbers are compared only where both runs were on one host since
+// What is unknown in both is not compared; of programs and inputs that have no digest on either side it is said that they could
+// not be compared. Device and inode numbers are compared only where both runs were on one host since
 // one boot. The error says that one of them is no manifest.
 func Diff(a, b []byte) ([]Difference, error) {
 	x, err := parse(a)
@@ -34,6 +35,7 @@ func Diff(a, b []byte) ([]Difference, error) {
 	d.programs(x, y)
 	d.rows("tool", tools(x), tools(y), "another version, or another tool, may be used")
 	d.rows("input", inputs(x), inputs(y), "the runs do not read the same")
+	d.uncompared(x, y)
 	d.facts(x, y)
 	d.rows("device", devices(x), devices(y), "the runs do not compute on the same")
 	d.rows("mount", mounts(x, d.sameHost), mounts(y, d.sameHost), "another part of the file system is visible")
@@ -101,10 +103,6 @@ func (d *differ) programs(x, y document) {
 
 func programs(d document) (rows []row) {
 	for _, p := range d.Programs {
-		item := p.Role
-		if p.Role == "started" || p.Role == "interpreter" {
-			item += " " + string(p.Path)
-		}
 		content := p.SHA256
 		if content == "" {
 			content = "size " + strconv.FormatInt(p.Size, 10) + ", no digest: " + p.Why
@@ -112,9 +110,16 @@ func programs(d document) (rows []row) {
 		if p.Says != "" {
 			content += " " + p.Says
 		}
-		rows = append(rows, row{item, string(p.Path) + " " + content})
+		rows = append(rows, row{itemOf(p), string(p.Path) + " " + content})
 	}
 	return rows
+}
+
+func itemOf(p program) string {
+	if p.Role == "started" || p.Role == "interpreter" {
+		return p.Role + " " + string(p.Path)
+	}
+	return p.Role
 }
 
 // tools are compared by name where there is one of the name, so that two places of one tool are one difference.
@@ -151,6 +156,41 @@ func inputs(d document) (rows []row) {
 		rows = append(rows, row{string(in.Path), v})
 	}
 	return rows
+}
+
+// uncompared are programs and inputs of which nothing is known that could differ: to say nothing of them would be to say that
+// they are the same.
+func (d *differ) uncompared(x, y document) {
+	const meaning = "could not be compared: it may differ"
+	without := func(doc document) map[[2]string]string {
+		out := map[[2]string]string{}
+		for _, p := range doc.Programs {
+			if p.SHA256 == "" {
+				out[[2]string{"program", itemOf(p)}] = "no digest: " + p.Why
+			}
+		}
+		for _, in := range doc.Inputs {
+			if in.SHA256 == "" && in.Kind != "other" && in.Why != whyCache {
+				out[[2]string{"input", string(in.Path)}] = "no digest: " + in.Why
+			}
+		}
+		return out
+	}
+	a, b := without(x), without(y)
+	told := map[string]bool{}
+	for _, t := range d.out {
+		told[t.Area+" "+t.Item] = true
+	}
+	keys := map[string][2]string{}
+	for k := range a {
+		if _, ok := b[k]; ok && !told[k[0]+" "+k[1]] {
+			keys[k[0]+"\x00"+k[1]] = k
+		}
+	}
+	for _, s := range sortedKeys(keys) {
+		k := keys[s]
+		d.add(k[0], k[1], a[k], b[k], meaning)
+	}
 }
 
 func devices(d document) (rows []row) {

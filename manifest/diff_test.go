@@ -28,7 +28,7 @@ func run(t *testing.T, change func(d *document)) []byte {
 		{Role: "libc", Path: "/lib/libc.so.6", SHA256: "l1", Says: "2.36"}}
 	d.Tools = []tool{{Name: "go", Path: "/opt/go1.21", Version: "go1.21"}, {Name: "python", Path: "/v1", Version: "python 3.11"}, {Name: "python", Path: "/v2"}}
 	d.Inputs = []input{{Path: "/data/x", By: "--read", Kind: "file", Size: 3, SHA256: "d1"},
-		{Path: "/proj", By: "working directory", Kind: "directory", Commit: "c1", Why: errLarge.Error()}}
+		{Path: "/proj", By: "working directory", Kind: "directory", Commit: "c1", SHA256: "t1"}}
 	d.Devices = []device{{Path: "/dev/dri/renderD128", Number: "226:128", Driver: "amdgpu", Says: "0x1002 0x73bf"}}
 	d.Mounts = []mount{{Target: "/usr", Source: "/usr", Kind: "ro", By: "base", ID: "1:9", Filesystem: "ext4", Options: "ro,relatime"},
 		{Target: "/etc/hosts", Kind: "file", By: "base", SHA256: "h1"}}
@@ -64,7 +64,9 @@ func TestDiff(t *testing.T) {
 		"no go":                              {func(d *document) { d.Tools = d.Tools[1:] }, []string{"tool|go|/opt/go1.21 go1.21|"}},
 		"other data":                         {func(d *document) { d.Inputs[0].SHA256 = "d2" }, []string{"input|/data/x|d1|d2"}},
 		"another commit": {func(d *document) { d.Inputs[1].Commit = "c2" },
-			[]string{"input|/proj|directory, no digest: it is larger than what is digested commit c1|directory, no digest: it is larger than what is digested commit c2"}},
+			[]string{"input|/proj|t1 commit c1|t1 commit c2"}},
+		"too large in one": {func(d *document) { d.Inputs[1].SHA256, d.Inputs[1].Why = "", errLarge.Error() },
+			[]string{"input|/proj|t1 commit c1|directory, no digest: it is larger than what is digested commit c1"}},
 		"who granted":                  {func(d *document) { d.Inputs[0].By = "policy p.toml:3" }, nil},
 		"another driver":               {func(d *document) { d.Devices[0].Says = "0x1002 0x744c" }, []string{"device|/dev/dri/renderD128|amdgpu 0x1002 0x73bf|amdgpu 0x1002 0x744c"}},
 		"another number of the device": {func(d *document) { d.Devices[0].Number = "226:129" }, nil},
@@ -98,6 +100,35 @@ func TestDiff(t *testing.T) {
 				t.Errorf("the other way round it is %v, %v", back, err)
 			}
 		})
+	}
+}
+
+// What has no digest on either side could be anything: it is told, once. What needs none, or cannot have one, is not.
+func TestUncompared(t *testing.T) {
+	none := func(why string) func(d *document) {
+		return func(d *document) { d.Inputs[1].SHA256, d.Inputs[1].Why = "", why }
+	}
+	program := func(why string, size int64) func(d *document) {
+		return func(d *document) { d.Programs[1].SHA256, d.Programs[1].Why, d.Programs[1].Size = "", why, size }
+	}
+	large := "no digest: " + errLarge.Error()
+	for name, tt := range map[string]struct {
+		a, b func(d *document)
+		want []Difference
+	}{
+		"a directory":   {none(errLarge.Error()), none(errLarge.Error()), []Difference{{"input", "/proj", large, large, "could not be compared: it may differ"}}},
+		"another cause": {none(errLarge.Error()), none(errLate.Error()), []Difference{{"input", "/proj", "directory, " + large + " commit c1", "directory, no digest: " + errLate.Error() + " commit c1", "the runs do not read the same"}}},
+		"a program":     {program(errLarge.Error(), 5), program(errLarge.Error(), 5), []Difference{{"program", "command", large, large, "could not be compared: it may differ"}}},
+		"another size": {program(errLarge.Error(), 5), program(errLarge.Error(), 6), []Difference{{"program", "command", "/usr/bin/python3 size 5, " + large,
+			"/usr/bin/python3 size 6, " + large, "another program runs, or another build of it"}}},
+		"a cache":  {none(whyCache), none(whyCache), nil},
+		"a socket": {func(d *document) { none("x")(d); d.Inputs[1].Kind = "other" }, func(d *document) { none("x")(d); d.Inputs[1].Kind = "other" }, nil},
+	} {
+		ds, err := Diff(run(t, tt.a), run(t, tt.b))
+		must(t, err)
+		if d := cmp.Diff(tt.want, ds); d != "" {
+			t.Errorf("%s: -want +got\n%s", name, d)
+		}
 	}
 }
 
@@ -140,8 +171,14 @@ func FuzzDiff(f *testing.F) {
 			return
 		}
 		for _, m := range [][]byte{a, b} {
-			if ds, err := Diff(m, m); err != nil || len(ds) > 0 {
-				t.Errorf("it differs from itself: %v, %v", ds, err)
+			ds, err := Diff(m, m)
+			for _, d := range ds {
+				if d.A != d.B || !strings.HasPrefix(d.A, "no digest: ") {
+					t.Errorf("it differs from itself: %v", d)
+				}
+			}
+			if err != nil {
+				t.Error(err)
 			}
 		}
 	})

@@ -7,7 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"regexp"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,29 +34,24 @@ var (
 	errOther   = errors.New("it is no regular file")
 )
 
-// sum digests an open file of at most limit bytes. head gets its beginning.
-func (r reader) sum(f io.Reader, limit int64, head []byte) (sum string, size int64, n int, err error) {
+// sum digests an open file of at most limit bytes.
+func (r reader) sum(f io.Reader, limit int64) (string, error) {
 	h := sha256.New()
 	buf := make([]byte, 256<<10)
-	for {
+	for size := int64(0); ; {
 		if time.Now().After(r.until) {
-			return "", size, n, errLate
+			return "", errLate
 		}
-		got, err := f.Read(buf)
-		if got > 0 {
-			if size == 0 {
-				n = copy(head, buf[:got])
-			}
-			h.Write(buf[:got])
-			size += int64(got)
-		}
+		n, err := f.Read(buf)
+		h.Write(buf[:n])
+		size += int64(n)
 		switch {
 		case size > limit:
-			return "", size, n, errLarge
+			return "", errLarge
 		case err == io.EOF:
-			return hex.EncodeToString(h.Sum(nil)), size, n, nil
+			return hex.EncodeToString(h.Sum(nil)), nil
 		case err != nil:
-			return "", size, n, err
+			return "", err
 		}
 	}
 }
@@ -66,39 +61,34 @@ type opener func(flags int) (*os.File, error)
 
 // file digests a regular file. What open gives must be what want describes: between the two looks somebody could have put a
 // link to another file in its place. A pipe must not make it wait.
-func (r reader) file(open opener, want fs.FileInfo, limit int64, head []byte) (sum string, n int, err error) {
+func (r reader) file(open opener, want fs.FileInfo, limit int64) (string, error) {
 	switch {
 	case !want.Mode().IsRegular():
-		return "", 0, errOther
+		return "", errOther
 	case want.Size() > limit:
-		return "", 0, errLarge
+		return "", errLarge
 	}
 	f, err := open(os.O_RDONLY | syscall.O_NONBLOCK)
 	if err != nil {
-		return "", 0, err
+		return "", err
 	}
 	defer f.Close()
 	if fi, err := f.Stat(); err != nil || !os.SameFile(fi, want) {
-		return "", 0, errChanged
+		return "", errChanged
 	}
-	sum, _, n, err = r.sum(f, limit, head)
-	return sum, n, err
+	return r.sum(f, limit)
 }
 
 // path digests the regular file at p.
 func (r reader) path(p string, want fs.FileInfo, limit int64) (string, error) {
-	sum, _, err := r.file(func(flags int) (*os.File, error) { return os.OpenFile(p, flags, 0) }, want, limit, nil)
-	return sum, err
+	return r.file(func(flags int) (*os.File, error) { return os.OpenFile(p, flags, 0) }, want, limit)
 }
-
-// reportHead is what a report of selfcage begins with. Reports that lie in a working directory make no two runs different.
-var reportHead = regexp.MustCompile(`^\{"version":[0-9]+,\s*"state":"`)
 
 // tree is the digest of a directory.
 type tree struct {
 	reader
 	root    *os.Root
-	skip    func(rel string) bool // what is not visible inside, or is another file there
+	skip    func(rel string, fi fs.FileInfo) bool // what is not visible inside, or is another file there, or this run's own
 	lines   []string
 	entries int
 	bytes   int64
@@ -106,7 +96,7 @@ type tree struct {
 
 // directory digests all that lies below dir: names, permission bits, contents and the texts of links, in whatever order they
 // are found. files counts what was found.
-func (r reader) directory(dir string, skip func(rel string) bool) (sum string, files int, size int64, err error) {
+func (r reader) directory(dir string, skip func(rel string, fi fs.FileInfo) bool) (sum string, files int, size int64, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return "", 0, 0, err
@@ -143,9 +133,6 @@ func (t *tree) walk(dir string) error {
 		if dir != "." {
 			rel = dir + "/" + name
 		}
-		if name == ".git" || t.skip(rel) {
-			continue
-		}
 		if err := t.entry(rel); err != nil {
 			return err
 		}
@@ -158,8 +145,13 @@ func (t *tree) entry(rel string) error {
 	if err != nil {
 		return err
 	}
+	if t.skip(rel, fi) {
+		return nil
+	}
 	line := "other"
 	switch {
+	case path.Base(rel) == ".git" && fi.IsDir() && t.checkout(rel):
+		return nil
 	case fi.IsDir():
 		line = "directory"
 	case fi.Mode()&fs.ModeSymlink != 0:
@@ -169,15 +161,12 @@ func (t *tree) entry(rel string) error {
 		}
 		line = "link\x00" + to
 	case fi.Mode().IsRegular():
-		var head [64]byte
-		sum, n, err := t.file(func(flags int) (*os.File, error) { return t.root.OpenFile(rel, flags, 0) }, fi, maxTree-t.bytes, head[:])
+		sum, err := t.file(func(flags int) (*os.File, error) { return t.root.OpenFile(rel, flags, 0) }, fi, maxTree-t.bytes)
 		switch {
 		case errors.Is(err, fs.ErrPermission):
 			sum = "unreadable" // for the program too
 		case err != nil:
 			return err
-		case reportHead.Match(head[:n]):
-			return nil
 		default:
 			t.bytes += fi.Size()
 		}
@@ -195,6 +184,20 @@ func (t *tree) entry(rel string) error {
 	return nil
 }
 
+// checkout puts the commit of a repository in place of its git directory, which is another one after each command of git. That
+// of the whole directory is told beside its digest. One that does not tell its commit is a directory as any other.
+func (t *tree) checkout(git string) bool {
+	id := commit(t.root.FS(), path.Dir(git))
+	if id == "" {
+		return false
+	}
+	if git != ".git" {
+		t.entries++
+		t.lines = append(t.lines, git+"\x00commit\x00"+id)
+	}
+	return true
+}
+
 // noDigest says why there is none.
 func noDigest(err error) string {
 	switch {
@@ -206,19 +209,13 @@ func noDigest(err error) string {
 
 // commit is the commit that a git checkout is at, "" where dir is none or does not say.
 func commit(fsys fs.FS, dir string) string {
-	git := strings.TrimPrefix(dir, "/") + "/.git/"
-	data, err := fs.ReadFile(fsys, git+"HEAD")
-	if err != nil {
-		return ""
-	}
-	id := strings.TrimSpace(string(data))
+	git := path.Join(strings.TrimPrefix(dir, "/"), ".git") + "/"
+	id := strings.TrimSpace(small(fsys, git+"HEAD"))
 	if ref, ok := strings.CutPrefix(id, "ref: "); ok {
 		if !fs.ValidPath(ref) {
 			return ""
 		}
-		if data, err := fs.ReadFile(fsys, git+ref); err == nil {
-			id = strings.TrimSpace(string(data))
-		} else {
+		if id = strings.TrimSpace(small(fsys, git+ref)); id == "" {
 			id = packed(fsys, git, ref)
 		}
 	}
@@ -229,8 +226,7 @@ func commit(fsys fs.FS, dir string) string {
 }
 
 func packed(fsys fs.FS, git, ref string) string {
-	data, _ := fs.ReadFile(fsys, git+"packed-refs")
-	for line := range strings.Lines(string(data)) {
+	for line := range strings.Lines(atMost(fsys, git+"packed-refs", maxFile)) {
 		if id, name, _ := strings.Cut(strings.TrimSpace(line), " "); name == ref {
 			return id
 		}

@@ -12,9 +12,10 @@ import (
 	"time"
 
 	"github.com/selfcage/selfcage/internal/hostfs"
+	"github.com/selfcage/selfcage/plan"
 )
 
-func none(string) bool { return false }
+func none(string, fs.FileInfo) bool { return false }
 
 func soon() reader { return reader{until: time.Now().Add(time.Minute)} }
 
@@ -90,24 +91,84 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// What selfcage itself or git writes there makes no difference, nor does what the cage hides.
+// What the cage hides makes no difference, nor does what git writes beside the commit, which is told. What only looks like a
+// report of selfcage does: it could hide a change behind a few bytes.
 func TestDirectoryLeavesOut(t *testing.T) {
 	dir := project(t)
 	sum := sumOf(t, dir)
-	put(t, dir, ".git/index", "x")
 	put(t, dir, "sub/r.json", "{\"version\":12,\n\"state\":\"ended\"}")
-	if sumOf(t, dir) != sum {
-		t.Error(".git or a report changes the digest")
-	}
-	put(t, dir, "sub/s.json", `{"version":1,"status":"`)
 	if sumOf(t, dir) == sum {
-		t.Error("what only looks like a report is left out")
+		t.Error("what looks like a report is left out")
 	}
-	must(t, os.Remove(filepath.Join(dir, "sub/s.json")))
+	must(t, os.Remove(filepath.Join(dir, "sub/r.json")))
 	put(t, dir, "sub/secret/token", "x")
-	hidden, _, _, err := soon().directory(dir, func(rel string) bool { return rel == "sub/secret" })
+	hidden, _, _, err := soon().directory(dir, func(rel string, _ fs.FileInfo) bool { return rel == "sub/secret" })
 	if err != nil || hidden != sum {
 		t.Errorf("what is hidden changes the digest: %v", err)
+	}
+	must(t, os.RemoveAll(filepath.Join(dir, "sub/secret")))
+	id := strings.Repeat("0123456789abcdef", 3)[:40]
+	put(t, dir, ".git/HEAD", "ref: refs/heads/x\n")
+	unborn := sumOf(t, dir)
+	put(t, dir, ".git/index", "x")
+	if unborn == sum || sumOf(t, dir) == unborn {
+		t.Error("a repository whose commit is not known is left out")
+	}
+	put(t, dir, ".git/refs/heads/x", id)
+	if sumOf(t, dir) != sum {
+		t.Error("the git directory whose commit is told beside the digest changes it")
+	}
+	// One further down is told by its commit.
+	put(t, dir, "sub/.git/HEAD", id)
+	nested := sumOf(t, dir)
+	put(t, dir, "sub/.git/index", "x")
+	if nested == sum || sumOf(t, dir) != nested {
+		t.Error("the commit of a repository in it is not in the digest, or more of it")
+	}
+	put(t, dir, "sub/.git/HEAD", strings.Repeat("f", 40))
+	if sumOf(t, dir) == nested {
+		t.Error("another commit of a repository in it is the same digest")
+	}
+	put(t, dir, "sub/deep/.git", "gitdir: ../elsewhere")
+	withFile := sumOf(t, dir)
+	put(t, dir, "sub/deep/.git", "gitdir: ../elsewhere2")
+	if sumOf(t, dir) == withFile {
+		t.Error("a file .git is left out")
+	}
+	// One whose HEAD is a pipe that nobody writes to tells no commit, and nobody waits for one.
+	must(t, os.MkdirAll(filepath.Join(dir, "pipe/.git"), 0o755))
+	must(t, syscall.Mkfifo(filepath.Join(dir, "pipe/.git/HEAD"), 0o644))
+	sumOf(t, dir)
+}
+
+// Only the report of this very run is left out, by whichever name it is found.
+func TestOwnReport(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "r.json", "x")
+	put(t, dir, "other.json", "x")
+	run := func(args ...string) *plan.Plan {
+		return &plan.Plan{Name: "selfcage", Executes: "true", Args: append([]string{"selfcage", "run"}, append(args, "--", "true", "--report", dir+"/other.json")...)}
+	}
+	for name, tt := range map[string]struct {
+		plan *plan.Plan
+		env  string
+		want string
+	}{
+		"a flag":                   {run("--report", dir+"/r.json"), "", "r.json"},
+		"a flag before a variable": {run("--report="+dir+"/r.json", "--read", "/x"), "SANDBOX_REPORT=" + dir + "/other.json", "r.json"},
+		"a variable":               {run(), "SANDBOX_REPORT=" + dir + "/r.json", "r.json"},
+		"of a host program":        {&plan.Plan{Name: "tool", Args: []string{"tool", "run", "--report", dir + "/other.json"}}, "TOOL_SANDBOX_REPORT=" + dir + "/r.json", "r.json"},
+		"none":                     {run(), "", ""},
+		"standard error":           {run("--report", "-"), "", ""},
+		"not there":                {run("--report", dir+"/absent"), "", ""},
+	} {
+		got := ""
+		if fi := ownReport(tt.plan, []string{tt.env}); fi != nil {
+			got = fi.Name()
+		}
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
 	}
 }
 
@@ -173,6 +234,12 @@ func TestCommitStaysInside(t *testing.T) {
 	if got := commit(hostfs.OS{}, dir+"/p"); got != "" {
 		t.Errorf("it is %q", got)
 	}
+	must(t, os.Remove(dir+"/p/.git/HEAD"))
+	must(t, syscall.Mkfifo(dir+"/p/.git/HEAD", 0o644)) // which nobody writes to
+	if got := commit(hostfs.OS{}, dir+"/p"); got != "" {
+		t.Errorf("it is %q", got)
+	}
+	must(t, os.Remove(dir+"/p/.git/HEAD"))
 	put(t, dir, "p/.git/HEAD", "ref: refs/heads/x\n")
 	put(t, dir, "p/.git/refs/heads/x", id)
 	if got := commit(hostfs.OS{}, dir+"/p"); got != id {

@@ -8,8 +8,8 @@
 // # Limitations
 //
 // What is written here was looked at before the program began and is not looked at again. Digests of directories leave out
-// version control (.git), reports of selfcage, and whatever the cage hides or puts in another's place. A file system that
-// hangs makes the look hang.
+// version control (.git, whose commit is told instead), the report of the run itself where a flag or a variable names it, and
+// whatever the cage hides or puts in another's place. A file system that hangs makes the look hang.
 package manifest
 
 import (

@@ -35,9 +35,12 @@ func versionOf(fsys fs.FS, p string) (version, from string) {
 }
 
 // small is the content of a file of at most 64 KiB, "" where there is none.
-func small(fsys fs.FS, name string) string {
+func small(fsys fs.FS, name string) string { return atMost(fsys, name, 64<<10) }
+
+// atMost is the content of a regular file of at most limit bytes: a pipe would wait for its writer.
+func atMost(fsys fs.FS, name string, limit int64) string {
 	fi, err := fs.Stat(fsys, name)
-	if err != nil || !fi.Mode().IsRegular() || fi.Size() > 64<<10 {
+	if err != nil || !fi.Mode().IsRegular() || fi.Size() > limit {
 		return ""
 	}
 	data, _ := fs.ReadFile(fsys, name)

@@ -16,6 +16,10 @@ type Sources struct {
 	Options Settings
 	Recipes []File // the deltas of third parties
 	Dir     string // the working directory, which relative paths begin at; "" when it is gone
+
+	// Shown are absolute paths that the run can read whatever is granted, such as the directory of the program: a delta that
+	// reads there is not wider. What Assemble is not told is wider.
+	Shown []string
 }
 
 // Effective is what holds for a run.
@@ -151,7 +155,7 @@ func deltas(base Settings, src Sources) (after Settings, dropped []Change, err e
 	apply := func(d File, recipe bool) {
 		if err == nil {
 			var note []Change
-			after, note, err = narrow(after, d, recipe, src.Dir)
+			after, note, err = narrow(after, d, recipe, src)
 			dropped = append(dropped, note...)
 		}
 	}

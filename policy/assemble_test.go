@@ -1,8 +1,11 @@
 package policy
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // said reads settings in short: "readable /a /b; network none", with by as who says them.
@@ -279,6 +282,79 @@ func TestNarrowHints(t *testing.T) {
 	refused(t, err, `policy r.json:1 "/x"`, "grant it to the recipe with --write /x, or leave it out of the recipe")
 	_, err = Assemble(Sources{Recipes: []File{file(t, "device /dev/kfd", "r.json")}})
 	refused(t, err, "grant it to the recipe with --device /dev/kfd")
+	_, err = Assemble(Sources{Recipes: []File{file(t, "mode off", "r.json")}})
+	refused(t, err, `policy r.json:1 "off"`, "leave the mode out of the recipe")
+	if strings.Contains(err.Error(), "--mode") {
+		t.Errorf("who would confine the run is told to switch that off: %v", err)
+	}
+}
+
+// What a run shows anyway can be read by a delta; its links must stay there, and writing it is still wider.
+func TestNarrowReadsWhatIsShown(t *testing.T) {
+	src := Sources{Flags: settings(t, "writable /out", "--x"), Dir: "/w", Shown: []string{"/w/", "/opt/engine"}}
+	src.Recipes = []File{file(t, "readable lib /opt/engine /opt/engine/share /out; writable /out/x", "r.json")}
+	got, err := Assemble(src)
+	if err != nil || short(got.Settings) != "readable /w/lib /opt/engine /opt/engine/share /out; writable /out/x" {
+		t.Fatalf("%s, %v", short(got.Settings), err)
+	}
+	equal(t, got.Confined, []Confined{{"/w/lib", "/w"}, {"/opt/engine/share", "/opt/engine"}, {"/out/x", "/out"}})
+	for text, object := range map[string]string{"readable /opt": "/opt", "readable /opt/engine2": "/opt/engine2", "writable /w/lib": "/w/lib", "readable /": "/"} {
+		src.Recipes = []File{file(t, text, "r.json")}
+		_, err := Assemble(src)
+		refused(t, err, "policy r.json:1", `"`+object+`"`, "nothing that is granted holds it")
+	}
+}
+
+// Seed R34: a third party that may name LD_PRELOAD or BASH_ENV runs what it likes in each program of the run. What the operator
+// has listed, it may list too.
+func TestNarrowAddsNoExecution(t *testing.T) {
+	for _, name := range []string{"LD_PRELOAD", "LD_LIBRARY_PATH", "BASH_ENV", "PYTHONPATH", "NODE_OPTIONS", "GIT_SSH_COMMAND", "DYLD_X", "GOFLAGS"} {
+		for _, recipe := range []bool{false, true} {
+			delta := file(t, "env HARMLESS "+name, "d.toml")
+			p := file(t, "", "p.toml")
+			src, hint := Sources{Policy: &p, Recipes: []File{delta}}, "grant it to the recipe with --env "+name+", or leave it out of the recipe"
+			if !recipe {
+				p.Narrow, src.Recipes, hint = []File{delta}, nil, "leave it out of narrow, or add it to env_allowlist"
+			}
+			_, err := Assemble(src)
+			refused(t, err, `cannot widen by a delta, policy d.toml:1 "`+name+`"`, "it changes what programs execute", hint)
+			src.Flags = settings(t, "env "+name, "--env")
+			if got, err := Assemble(src); err != nil || short(got.Settings) != "mode enforced; network none; env "+name+" HARMLESS" {
+				t.Errorf("%s, which the operator lists: %s, %v", name, short(got.Settings), err)
+			}
+		}
+	}
+}
+
+// many is a list of n paths in directories of a hundred.
+func many(n int, root string) (es []Entry) {
+	for i := range n {
+		es = append(es, Entry{root + "/" + strconv.Itoa(i/100) + "/" + strconv.Itoa(i), "policy p.toml:1"})
+	}
+	return es
+}
+
+// What a third party writes must not keep the start busy: ten times as much takes about ten times as long.
+func TestAssembleIsLinear(t *testing.T) {
+	took := func(n int) time.Duration {
+		base := Settings{Readable: many(n, "/r"), Writable: many(n, "/w"), Device: many(n, "/dev"), GPU: many(n, "/gpu")}
+		for _, e := range slices.Concat(base.Readable, base.Writable) {
+			base.Confined = append(base.Confined, Confined{e.Value, "/r"})
+		}
+		delta := File{Settings: Settings{Device: many(n, "/dev"), GPU: many(n, "/gpu"), Writable: many(n, "/w")}}
+		for _, e := range base.Readable {
+			delta.Settings.Readable = append(delta.Settings.Readable, Entry{e.Value + "/x", e.By})
+		}
+		begin := time.Now()
+		if _, err := Assemble(Sources{Flags: base, Recipes: []File{delta}}); err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(begin)
+	}
+	took(100)
+	if small, large := took(1000), took(20000); large > 50*small+500*time.Millisecond {
+		t.Errorf("a thousand take %v, twenty thousand %v", small, large)
+	}
 }
 
 // What only a recipe can say, which is a whole policy of a third party. Seeds R2, R34 and R39.

@@ -139,11 +139,11 @@ func (s Settings) Unsupported() error {
 		t := &table[i]
 		for _, e := range t.entries(&s) {
 			// A policy's devices are selected by hardware profiles, which a later version has; those of the operator are paths.
-			if t.notYet(e.Value) || t.suffix == "DEVICE" && strings.HasPrefix(e.By, "policy ") {
+			if t.notYet(e.Value) || t.suffix == "DEVICE" && fromPolicy(e) {
 				return &refusal.Error{
 					What:   lower(t.suffix) + " " + show(e.Value) + " needs what a later version brings",
 					Object: e.By,
-					Hint:   t.instead(),
+					Hint:   t.instead(e),
 				}
 			}
 		}
@@ -152,8 +152,10 @@ func (s Settings) Unsupported() error {
 }
 
 // instead is what this version offers in place of what is not there yet.
-func (t *setting) instead() string {
+func (t *setting) instead(e Entry) string {
 	switch t.suffix {
+	case "DEVICE":
+		return "name it with --device " + show(e.Value) + ", which is the operator's to say, or leave it out"
 	case "MODE":
 		return "use " + string(Bwrap) + ", " + string(Enforced) + " or " + string(Auto)
 	case "NETWORK":

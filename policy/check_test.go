@@ -39,6 +39,7 @@ func TestUnsupported(t *testing.T) {
 			t.Errorf("got %q, want %q", err, want)
 		}
 	}
+	refused(t, Settings{Device: []Entry{{"/dev/a b", "policy p.toml:3"}}}.Unsupported(), `name it with --device "/dev/a b"`)
 	for _, mode := range []string{"", "off", "bwrap", "auto", "enforced", "scrubbed_only", "disabled"} {
 		s := Settings{Mode: Entry{mode, "x"}, Network: Entry{"none", "x"}, Bwrap: Entry{"/b", "x"}, Report: Entry{"-", "x"}, Quiet: Entry{"1", "x"},
 			Readable: one("/r"), Writable: one("/w"), Device: one("/dev/fuse"), Env: one("A"), Secret: one("B"), Cache: one("go"),

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/selfcage/selfcage/internal/hostfs"
 )
 
 // ChangeKind says how a grant differs between two policies.
@@ -21,9 +23,9 @@ const (
 // Change is one grant that differs.
 type Change struct {
 	Kind     ChangeKind
-	What     string // the setting by its name in Each: "writable", "network"
+	What     string // the setting by its name in Each: "writable", "network"; "confined" of a path whose links are bound
 	Value    string // the path, name or pattern; "" for a scalar
-	Old, New string // for a path "read" and "write", for a scalar its value; "" is nothing
+	Old, New string // for a path "read" and "write", for a scalar its value, for "confined" the directory; "" is nothing
 	By       string // who said it: of the new side, else of the old
 }
 
@@ -60,12 +62,16 @@ func orUnset(s string) string {
 }
 
 // Compare lists what differs from old to new, sorted by setting and value. Grants are compared by what they give: one that
-// lies in another of the same access changes nothing, nor does a host that a pattern covers or a device in a directory.
-// Where old or new say no network it is the host's, no limit or size is the largest, and no mode is off.
+// lies in another of the same access changes nothing, nor does a host that a pattern covers or a device in a directory. A
+// path to be written that a flag, a variable or Options names inside a writable directory counts all the same: named by
+// itself it is not protected any more, as .git/config is in a checkout. A path whose links could not lead out of a directory
+// and now can is widened. Where old or new say no network it is the host's, no limit or size is the largest, and no mode is off.
 //
 // The other settings give a run nothing and do not count: bwrap, report, quiet, and which files were read.
 func Compare(old, new Settings) []Change {
 	out := compareAccess(old, new)
+	out = append(out, compareExact(old, new)...)
+	out = append(out, compareConfined(old, new)...)
 	out = append(out, compareMarks("hide", "hidden", old.Hide, new.Hide)...)
 	out = append(out, compareMarks("protect", "protected", old.Protect, new.Protect)...)
 	for i := range table {
@@ -189,6 +195,82 @@ func compareAccess(old, new Settings) (out []Change) {
 	return out
 }
 
+// compareExact compares what operators name inside of what is writable anyway.
+func compareExact(old, new Settings) (out []Change) {
+	was, is := exact(old), exact(new)
+	before, after := accessOf(old), accessOf(new)
+	for p, e := range is {
+		// Where the access is another one, that is said already.
+		if _, how := before.at(p); how == "write" && was[p] == (Entry{}) {
+			out = append(out, Change{Kind: Added, What: "writable", Value: p, New: "write", By: e.By})
+		}
+	}
+	for p, e := range was {
+		if _, how := after.at(p); how == "write" && is[p] == (Entry{}) {
+			out = append(out, Change{Kind: Removed, What: "writable", Value: p, Old: "write", By: e.By})
+		}
+	}
+	return out
+}
+
+// exact are the paths to be written that lie in another such path and that a flag, a variable or Options names.
+func exact(s Settings) index {
+	all, out := indexOf(s.Writable), make(index)
+	for _, e := range s.Writable {
+		if _, inside := all.above(e.Value); inside && !fromPolicy(e) {
+			out[e.Value] = e
+		}
+	}
+	return out
+}
+
+// fromPolicy says whether a policy file or a recipe said e.
+func fromPolicy(e Entry) bool { return strings.HasPrefix(e.By, "policy ") }
+
+// compareConfined compares the directories that the links of a path must not lead out of, where both grant the path.
+func compareConfined(old, new Settings) (out []Change) {
+	was, is := rootsOf(old), rootsOf(new)
+	before, after := pathsOf(old), pathsOf(new)
+	for p, roots := range was {
+		if e, granted := after[p]; granted {
+			if root := unbound(roots, is[p]); root != "" {
+				out = append(out, Change{Kind: Widened, What: "confined", Value: p, Old: root, By: e.By})
+			}
+		}
+	}
+	for p, roots := range is {
+		if _, granted := before[p]; granted && after[p] != (Entry{}) {
+			if root := unbound(roots, was[p]); root != "" {
+				out = append(out, Change{Kind: Narrowed, What: "confined", Value: p, New: root, By: after[p].By})
+			}
+		}
+	}
+	return out
+}
+
+// rootsOf are the directories that each path is confined to.
+func rootsOf(s Settings) map[string][]string {
+	out := make(map[string][]string)
+	for _, c := range s.Confined {
+		c = c.clean()
+		out[c.Path] = append(out[c.Path], c.Root)
+	}
+	return out
+}
+
+// pathsOf are the paths that are shown, by themselves and not as a part of others.
+func pathsOf(s Settings) index { return indexOf(s.Writable, s.Readable, s.Device) }
+
+// unbound returns the first of roots that none of others lies in, "" when there is none.
+func unbound(roots, others []string) string {
+	for _, root := range roots {
+		if !slices.ContainsFunc(others, func(o string) bool { return hostfs.Within(o, root) }) {
+			return root
+		}
+	}
+	return ""
+}
+
 func orKind(first bool, a, b ChangeKind) ChangeKind {
 	if first {
 		return a
@@ -227,26 +309,92 @@ func (t *setting) compare(old, new []Entry) (out []Change) {
 
 // missing lists the elements of es that none of others holds, as partly when they hold one of others.
 func (t *setting) missing(es, others []Entry, kind, partly ChangeKind) (out []Change) {
-	same := indexOf(others)
+	own, same := t.membersOf(es), t.membersOf(others)
 	for _, e := range es {
-		if _, ok := same[e.Value]; ok || e.Value == everyHost && t.suffix == "HOSTS" {
+		if _, ok := same.index[e.Value]; ok || e.Value == everyHost && t.suffix == "HOSTS" {
 			continue // the change of the network says so
 		}
 		c := Change{Kind: kind, What: t.name(), Value: e.Value, By: e.By}
 		if !t.exact() {
-			holds := func(o Entry) bool { return t.holds(o.Value, e.Value) }
-			held := func(o Entry) bool { return t.holds(e.Value, o.Value) }
-			wider := func(o Entry) bool { return o.Value != e.Value && holds(o) && !held(o) }
-			if slices.ContainsFunc(others, holds) || slices.ContainsFunc(es, wider) {
+			if same.hold(e.Value) || own.holdStrictly(e.Value) {
 				continue
 			}
-			if slices.ContainsFunc(others, held) {
+			if same.heldBy(e.Value) {
 				c.Kind = partly
 			}
 		}
 		out = append(out, c)
 	}
 	return out
+}
+
+// members are a list whose elements may hold one another, made so that each question looks at few of them: a list may have
+// many thousands. Hosts are compared with each other, and so are parsed once.
+type members struct {
+	*setting
+	index   index
+	holders map[string]bool
+	hosts   []pattern
+}
+
+// pattern is a host as it is spelt and as it is meant, which is nothing for a spelling that is none.
+type pattern struct {
+	text string
+	host Host
+	ok   bool
+}
+
+func patternOf(s string) pattern {
+	h, err := ParseHost(s)
+	return pattern{s, h, err == nil}
+}
+
+// covers is Host.Covers. What is no pattern covers only itself.
+func (p pattern) covers(q pattern) bool {
+	return p.text == q.text || p.text == everyHost || p.ok && q.ok && p.host.Covers(q.host)
+}
+
+func (t *setting) membersOf(es []Entry) members {
+	m := members{setting: t, index: indexOf(es)}
+	if t.suffix == "HOSTS" {
+		for _, e := range es {
+			m.hosts = append(m.hosts, patternOf(e.Value))
+		}
+	} else if !t.exact() {
+		m.holders = m.index.holders()
+	}
+	return m
+}
+
+// hold says whether one of m grants e.
+func (m members) hold(e string) bool {
+	if m.suffix != "HOSTS" {
+		return m.held(m.index, e)
+	}
+	q := patternOf(e)
+	return slices.ContainsFunc(m.hosts, func(p pattern) bool { return p.covers(q) })
+}
+
+// holdStrictly says whether one of m grants e and more.
+func (m members) holdStrictly(e string) bool {
+	if m.suffix == "HOSTS" {
+		q := patternOf(e)
+		return slices.ContainsFunc(m.hosts, func(p pattern) bool { return p.text != e && p.covers(q) && !q.covers(p) })
+	}
+	if _, all := m.index["all"]; all && m.suffix != "DEVICE" && e != "all" {
+		return true
+	}
+	_, above := m.index.above(e)
+	return above && strings.HasPrefix(e, "/")
+}
+
+// heldBy says whether e grants one of m.
+func (m members) heldBy(e string) bool {
+	if m.suffix == "HOSTS" {
+		q := patternOf(e)
+		return slices.ContainsFunc(m.hosts, q.covers)
+	}
+	return e == "all" && m.suffix != "DEVICE" && len(m.index) > 0 || m.holders[e] && strings.HasPrefix(e, "/")
 }
 
 // exact tells whether an element of the list grants nothing but what is spelt like it.
@@ -266,16 +414,6 @@ func reached(s Settings) []Entry {
 		return nil
 	}
 	return []Entry{{Value: everyHost}}
-}
-
-// hostCovers is Host.Covers for patterns as they are spelt. What is none covers only itself.
-func hostCovers(g, e string) bool {
-	if g == e || g == everyHost {
-		return true
-	}
-	a, err1 := ParseHost(g)
-	b, err2 := ParseHost(e)
-	return err1 == nil && err2 == nil && a.Covers(b)
 }
 
 // compareRank compares scalars; one of a higher rank gives more.

@@ -86,6 +86,68 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// What lies in a writable directory and is named by an operator is not protected there any more, as git's configuration is in
+// a checkout: it counts, and by whom it is named. A policy file or a recipe names nothing of the kind.
+func TestCompareExact(t *testing.T) {
+	inside := func(by string) Settings {
+		s := settings(t, "writable /w", "policy p.toml:1")
+		s.Writable = append(s.Writable, Entry{"/w/.git/config", by})
+		return s
+	}
+	none := settings(t, "writable /w", "policy p.toml:1")
+	for _, by := range []string{"--write", "P_WRITABLE", "Options.Writable", ""} {
+		for _, old := range []Settings{none, inside("policy p.toml:2")} {
+			cs := Compare(old, inside(by))
+			equal(t, cs, []Change{{Added, "writable", "/w/.git/config", "", "write", by}})
+			equal(t, Compare(inside(by), old), []Change{{Removed, "writable", "/w/.git/config", "write", "", by}})
+		}
+		equal(t, Compare(inside(by), inside("--write")), []Change(nil))
+	}
+	equal(t, Compare(none, inside("policy p.toml:2")), []Change(nil))
+	// Named alone it holds nothing that could be protected in it, and where it became writable at all that is said once.
+	equal(t, len(Compare(Settings{}, inside("--write"))), 1)
+	equal(t, len(Compare(settings(t, "readable /w", "x"), inside("--write"))), 1)
+}
+
+// Seed R14: what was to stay in a directory and may now be a link to anywhere is wider, while it is granted.
+func TestCompareConfined(t *testing.T) {
+	bound := func(text string, roots ...string) Settings {
+		s := settings(t, text, "x")
+		for _, r := range roots {
+			p, root, _ := strings.Cut(r, ":")
+			s.Confined = append(s.Confined, Confined{p, root})
+		}
+		return s
+	}
+	for _, tt := range []struct {
+		old, new   Settings
+		want, back string
+	}{
+		{bound("writable /w/out", "/w/out:/w"), bound("writable /w/out"), "widened confined /w/out (was /w; x)", "narrowed confined /w/out (x)"},
+		{bound("readable /w/in", "/w/in:/w"), bound("readable /w/in", "/w/in:/"), "widened confined /w/in (was /w; x)", "narrowed confined /w/in (x)"},
+		{bound("readable /w/in", "/w/in:/w"), bound("readable /w/in", "/w/in/.:/w/"), "", ""},
+		{bound("readable /w/in", "/w/in:/w"), bound("readable /w/in", "/w/in:/w/in"), "narrowed confined /w/in (x)", "widened confined /w/in (was /w/in; x)"},
+		{bound("readable /w/in", "/w/in:/w", "/w/in:/v"), bound("readable /w/in", "/w/in:/w"), "widened confined /w/in (was /v; x)", "narrowed confined /w/in (x)"},
+		{bound("device /dev/d/x", "/dev/d/x:/dev"), bound("device /dev/d/x"), "widened confined /dev/d/x (was /dev; x)", "narrowed confined /dev/d/x (x)"},
+		{bound("readable /w/in", "/w/in:/w"), bound(""), "removed readable /w/in (was read; x)", "added readable /w/in (x)"},
+		{bound("readable /w/in", "/w/in:/w"), bound("readable /w"), "widened readable /w (x)", "narrowed readable /w (was read; x)"},
+	} {
+		for _, way := range []struct {
+			a, b Settings
+			want string
+		}{{tt.old, tt.new, tt.want}, {tt.new, tt.old, tt.back}} {
+			var got []string
+			for _, c := range Compare(way.a, way.b) {
+				got = append(got, strings.Join(strings.Fields(c.String()), " "))
+			}
+			s := strings.Join(got, "; ")
+			if s != way.want {
+				t.Errorf("from %+v to %+v\n got %s\nwant %s", way.a, way.b, s, way.want)
+			}
+		}
+	}
+}
+
 func TestChangeString(t *testing.T) {
 	for want, c := range map[string]Change{
 		"widened  writable /out (was read; policy b.toml:3)": {Widened, "writable", "/out", "read", "write", "policy b.toml:3"},
@@ -137,7 +199,7 @@ func randomPaths(r *rand.Rand, n int) []Entry {
 		for range 1 + r.IntN(3) {
 			p += "/" + string(rune('a'+r.IntN(2)))
 		}
-		es = append(es, Entry{p, "x"})
+		es = append(es, Entry{p, "policy x"})
 	}
 	return es
 }

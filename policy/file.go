@@ -28,6 +28,10 @@ type FileOptions struct {
 	// Tokens are the absolute paths that {NAME} at the beginning of a path stands for. A name that is known without being
 	// here, or whose value is empty, is an error only where a file uses it.
 	Tokens map[string]string
+
+	// Beside lets other members stand beside "sandbox": a recipe is somebody else's manifest, and the rest of it is none of
+	// ours. What stands in them is not looked at.
+	Beside bool
 }
 
 // ParseSize reads a number of bytes above 0: decimal digits, then nothing or K, M, G or T in powers of 1024, in upper or

@@ -57,22 +57,6 @@ func (e Entry) Abs(dir string) string {
 	return path.Join(dir, e.Value)
 }
 
-// MissingHint is the hint for the refusal when the path of e, a grant, does not exist. For a variable it says what ':'
-// does there: the path may be half of the one that was meant.
-func (e Entry) MissingHint() string {
-	switch {
-	case strings.HasPrefix(e.Value, "~") || strings.Contains(e.Value+"/", "/~/"):
-		return "~ means the home only to a shell, and not behind a = or a quote: write the path in full"
-	case strings.HasPrefix(e.By, "-"), strings.HasPrefix(e.By, "Options."):
-		return "create it first, or leave the grant out"
-	case strings.HasSuffix(e.By, "READABLE"):
-		return "create it first; if the path contains a ':', where " + e.By + " is split, name it with --read or in Options"
-	case strings.HasSuffix(e.By, "WRITABLE"):
-		return "create it first; if the path contains a ':', where " + e.By + " is split, name it with --write or in Options"
-	}
-	return "create it first, or leave the grant out"
-}
-
 // unique and without use maps: a variable holds up to 128 KiB of short elements.
 func unique(es []Entry) []Entry { return fresh(es, make(map[string]bool, len(es))) }
 

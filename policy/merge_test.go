@@ -51,27 +51,3 @@ func TestAbsolute(t *testing.T) {
 	equal(t, Settings{Report: Entry{"r", "x"}}.Absolute("/w").Report.Value, "/w/r")
 	equal(t, got.Absolute("/elsewhere"), got)
 }
-
-// Cases 16 and 25: a path that is missing is refused, and the message knows about ':'.
-func TestMissingHint(t *testing.T) {
-	create := "create it first, or leave the grant out"
-	colon := "create it first; if the path contains a ':', where P_READABLE is split, name it with --read or in Options"
-	tests := []struct {
-		e    Entry
-		want string
-	}{
-		{Entry{"/a", "P_READABLE"}, colon},
-		{Entry{"/a", "P_WRITABLE"}, "create it first; if the path contains a ':', where P_WRITABLE is split, name it with --write or in Options"},
-		{Entry{"/a", "--write"}, create},
-		{Entry{"/a", "Options.READABLE"}, create},
-		{Entry{"/a", "policy x.toml:3"}, create},
-		{Entry{"~/a", "P_READABLE"}, "~ means the home only to a shell, and not behind a = or a quote: write the path in full"},
-		{Entry{"/w/~/a", "--read"}, "~ means the home only to a shell, and not behind a = or a quote: write the path in full"},
-		{Entry{"/w/~a", "P_READABLE"}, colon},
-	}
-	for _, tt := range tests {
-		if got := tt.e.MissingHint(); got != tt.want {
-			t.Errorf("%v: %s", tt.e, got)
-		}
-	}
-}

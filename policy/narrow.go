@@ -1,10 +1,12 @@
 package policy
 
 import (
+	"path"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/selfcage/selfcage/env"
 	"github.com/selfcage/selfcage/internal/hostfs"
 	"github.com/selfcage/selfcage/internal/refusal"
 )
@@ -12,7 +14,7 @@ import (
 // narrow applies one delta (seed R34): a [narrow] table, or a whole recipe of a third party. What the delta says replaces
 // what was granted before and must lie in it; what it does not say stays. Only hosts and names of variables are added.
 // dropped is what of the delta has no effect.
-func narrow(before Settings, d File, recipe bool, dir string) (after Settings, dropped []Change, err error) {
+func narrow(before Settings, d File, recipe bool, src Sources) (after Settings, dropped []Change, err error) {
 	if err := onlyOperators(d.Settings); err != nil {
 		return Settings{}, nil, err
 	}
@@ -20,18 +22,23 @@ func narrow(before Settings, d File, recipe bool, dir string) (after Settings, d
 	if err != nil {
 		return Settings{}, nil, err
 	}
-	if want, err = want.located(dir); err != nil {
+	if want, err = want.located(src.Dir); err != nil {
 		return Settings{}, nil, err
 	}
-	n := narrower{before: before, after: Merge(before), want: want, file: d, recipe: recipe}
-	for _, step := range []func() error{n.paths, n.lists, n.network, n.scalars} {
+	n := narrower{before: before, after: Merge(before), want: want, file: d, recipe: recipe, shown: make(index), roots: make(map[string][]string)}
+	for _, p := range src.Shown {
+		n.shown[path.Clean(p)] = Entry{Value: path.Clean(p)}
+	}
+	for _, c := range before.Confined {
+		n.roots[c.Path] = append(n.roots[c.Path], c.Root)
+	}
+	for _, step := range []func() error{n.paths, n.lists, n.variables, n.network, n.scalars} {
 		if err := step(); err != nil {
 			return Settings{}, nil, err
 		}
 	}
 	n.after.Hide = unique(append(n.after.Hide, want.Hide...))
 	n.after.Protect = unique(append(n.after.Protect, want.Protect...))
-	n.after.Env = unique(append(n.after.Env, want.Env...))
 	n.after.Confined = stillGranted(append(n.after.Confined, want.Confined...), n.after)
 	return n.after, n.dropped, nil
 }
@@ -40,6 +47,8 @@ type narrower struct {
 	before, after, want Settings
 	file                File
 	recipe              bool
+	shown               index               // what can be read anyway
+	roots               map[string][]string // by path, what before confines it to
 	dropped             []Change
 }
 
@@ -57,7 +66,9 @@ func (n *narrower) paths() error {
 	for _, e := range n.want.Readable {
 		g, how := granted.at(e.Value)
 		if how == "" {
-			return n.wider(e, "nothing that is granted holds it", "--read "+show(e.Value), "read_paths")
+			if g, _ = n.shown.at(e.Value); g.Value == "" {
+				return n.wider(e, "nothing that is granted holds it", "--read "+show(e.Value), "read_paths")
+			}
 		}
 		n.confine(e, g.Value)
 	}
@@ -99,11 +110,22 @@ func (n *narrower) confine(e Entry, grant string) {
 		return // which says nothing, and what confines the grant stays
 	}
 	n.after.Confined = append(n.after.Confined, Confined{e.Value, grant})
-	for _, c := range n.before.Confined {
-		if c.Path == grant {
-			n.after.Confined = append(n.after.Confined, Confined{e.Value, c.Root})
+	for _, root := range n.roots[grant] {
+		n.after.Confined = append(n.after.Confined, Confined{e.Value, root})
+	}
+}
+
+// variables adds names. One that decides what programs execute is more than a name: who may say LD_PRELOAD or BASH_ENV runs
+// code of his own in every program of the run. Such a one is the operator's to list.
+func (n *narrower) variables() error {
+	listed := indexOf(n.before.Env)
+	for _, e := range n.want.Env {
+		if _, ok := listed[e.Value]; !ok && env.ChangesExecution(e.Value) {
+			return n.wider(e, "it changes what programs execute, which no delta adds", "--env "+show(e.Value), "env_allowlist")
 		}
 	}
+	n.after.Env = unique(append(n.after.Env, n.want.Env...))
+	return nil
 }
 
 // lists: devices and caches that the delta names must be among those before.
@@ -121,9 +143,9 @@ func (n *narrower) lists() error {
 		if key == "" || !n.said(key, es) {
 			continue
 		}
-		granted := t.entries(&n.before)
+		granted := indexOf(t.entries(&n.before))
 		for _, e := range es {
-			if !slices.ContainsFunc(granted, func(g Entry) bool { return t.holds(g.Value, e.Value) }) {
+			if !t.held(granted, e.Value) {
 				return n.wider(e, "no "+lower(t.suffix)+" that is granted holds it", "--"+t.flag+" "+show(e.Value), key)
 			}
 		}
@@ -139,10 +161,20 @@ func (t *setting) holds(g, e string) bool {
 		return hostfs.Within(e, g)
 	case "GPU", "NPU":
 		return g == "all" || g == e || strings.HasPrefix(g, "/") && hostfs.Within(e, g)
-	case "HOSTS":
-		return hostCovers(g, e)
 	}
 	return g == e
+}
+
+// held tells whether an element of granted, a list other than hosts, grants the element e.
+func (t *setting) held(granted index, e string) bool {
+	g, ok := granted[e]
+	if !ok && (t.suffix == "GPU" || t.suffix == "NPU") {
+		g, ok = granted["all"]
+	}
+	if !ok && t.suffix != "CACHE" {
+		g, ok = granted.at(e)
+	}
+	return ok && t.holds(g.Value, e)
 }
 
 // network adds hosts. Over the host's own network they narrow: only these are left.
@@ -215,7 +247,8 @@ func (n *narrower) mode() error {
 	}
 	switch a, b := modeRank(e.Value), modeRank(before); {
 	case a < b:
-		return n.wider(e, "it is weaker than "+before, "--mode "+e.Value, "mode")
+		return &refusal.Error{What: "cannot widen by a delta", Object: e.By + " " + strconv.Quote(e.Value), Cause: "it is weaker than " + before,
+			Hint: "leave the mode out of the recipe; which mode is the operator's to say"}
 	case a > b || n.before.Mode.Value == "":
 		n.after.Mode = e
 	}

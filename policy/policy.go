@@ -8,7 +8,7 @@
 //
 // A variable that lists paths is split at ':' like PATH and knows no escape. A path that contains ':' is named with
 // --read or --write, or in reexec.Options, where every value is literal. In a variable its halves are two other paths,
-// and the run is refused when one of them does not exist (see [Entry.MissingHint]).
+// and the run is refused when one of them does not exist.
 //
 // [Entry.Abs] removes ".." by name, as the shell's cd does. Behind a symbolic link that is another directory than the
 // kernel's.

@@ -46,12 +46,18 @@ func (p Program) Asked(environ []string) (policy.Effective, error) {
 		}
 		src.Policy = &f
 	}
+	o.Beside = true
 	for _, e := range said.Recipe {
 		f, err := p.load(e, src.Dir, o)
 		if err != nil {
 			return policy.Effective{}, err
 		}
 		src.Recipes = append(src.Recipes, f)
+	}
+	for _, shown := range []string{src.Dir, o.Tokens["exe_dir"]} {
+		if shown != "" {
+			src.Shown = append(src.Shown, shown)
+		}
 	}
 	return policy.Assemble(src)
 }

@@ -99,6 +99,11 @@ func (p Program) cage(rep *report.Run, eff policy.Effective, environ []string, b
 		}
 		return refused
 	}
+	for _, root := range pl.Checkouts {
+		if why := broken(root); why != "" {
+			p.say("note: the run has left " + plan.Quote(root) + " so that git takes something else for its repository: " + why + "; look before you run git there")
+		}
+	}
 	if end.Lost {
 		if err := rep.Ended(end.Status, 0); err != nil {
 			p.say("note: " + err.Error())
@@ -119,6 +124,26 @@ func (p Program) cage(rep *report.Run, eff policy.Effective, environ []string, b
 	}
 	end.Exit()
 	return nil
+}
+
+// broken says what is wrong with a checkout after a run that could write it. Where .git is no git directory any more, git
+// takes the directory itself for one, if it looks like one, and runs what its configuration names.
+func broken(root string) string {
+	has := func(names ...string) bool {
+		for _, n := range names {
+			if _, err := os.Stat(root + "/" + n); err != nil {
+				return false
+			}
+		}
+		return true
+	}
+	switch {
+	case has("HEAD", "objects", "refs"):
+		return "it looks like a bare repository itself (HEAD, objects, refs)"
+	case has(".git/objects", ".git/refs") && !has(".git/HEAD"):
+		return ".git/HEAD is gone"
+	}
+	return ""
 }
 
 // met looks at the cage when the program has been reached, before it goes on.

@@ -9,7 +9,8 @@ import (
 )
 
 // parseJSON builds the tree of a JSON document. encoding/json alone would take the last of two equal keys.
-func parseJSON(s *source) (*node, error) {
+// beside leaves out what stands beside "sandbox".
+func parseJSON(s *source, beside bool) (*node, error) {
 	var whole json.RawMessage
 	if err := json.Unmarshal(s.data, &whole); err != nil { // syntax, trailing data, depth
 		at := len(s.data)
@@ -19,14 +20,20 @@ func parseJSON(s *source) (*node, error) {
 		}
 		return nil, s.fail(at, "JSON: "+err.Error(), "")
 	}
+	var members map[string]json.RawMessage
+	if beside {
+		_ = json.Unmarshal(s.data, &members) // what is no object has no members
+	}
+	_, boxed := members["sandbox"]
 	d := json.NewDecoder(bytes.NewReader(s.data))
 	d.UseNumber()
-	return (&jsonReader{s, d}).value(0)
+	return (&jsonReader{s, d, boxed}).value(0)
 }
 
 type jsonReader struct {
 	*source
-	d *json.Decoder
+	d     *json.Decoder
+	boxed bool // of the outermost object only "sandbox" counts
 }
 
 // next returns the next token and the offset where it begins.
@@ -91,6 +98,13 @@ func (r *jsonReader) object(at, depth int) (*node, error) {
 			return nil, err
 		}
 		key, _ := tok.(string)
+		if depth == 1 && r.boxed && key != "sandbox" {
+			var skipped json.RawMessage
+			if err := r.d.Decode(&skipped); err != nil {
+				return nil, r.fail(at, "JSON: "+err.Error(), "")
+			}
+			continue
+		}
 		if err := r.whole(at, key); err != nil {
 			return nil, err
 		}

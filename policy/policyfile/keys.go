@@ -15,6 +15,14 @@ type decoder struct {
 	tokens  map[string]string
 	file    policy.File
 	extends []*node // strings, as they are in the document
+	faults  Faults
+}
+
+// fault takes note of an error, and the reader goes on with what comes next: who has made a mistake wants to know of all.
+func (d *decoder) fault(err error) {
+	if err != nil && len(d.faults) < maxFaults {
+		d.faults = append(d.faults, err)
+	}
 }
 
 // key is one key of a policy. Its reader puts a value into f.
@@ -101,7 +109,7 @@ func (d *decoder) document(root *node) error {
 	}
 	for _, p := range root.pairs {
 		if p.key != box.key {
-			return d.fail(p.at, "the key "+quote(p.key)+` stands beside "sandbox"`, `all keys of a policy stand in "sandbox", or none`)
+			d.fault(d.fail(p.at, "the key "+quote(p.key)+` stands beside "sandbox"`, `all keys of a policy stand in "sandbox", or none`))
 		}
 	}
 	if err := d.want(box.value, `"sandbox"`, object); err != nil {
@@ -123,14 +131,14 @@ func (d *decoder) object(f *policy.File, n *node, narrow bool) error {
 	for _, p := range n.pairs {
 		k, ok := table[p.key]
 		switch {
+		case len(d.faults) == maxFaults:
 		case !ok:
-			return d.unknownKey(p, names, keys())
+			d.fault(d.unknownKey(p, names, keys()))
 		case narrow && !k.narrow:
-			return d.fail(p.at, quote(p.key)+" cannot stand in narrow", "accepted are "+strings.Join(names, ", "))
-		}
-		f.Said = append(f.Said, policy.Entry{Value: k.name, By: d.by(p.at)})
-		if err := k.read(d, f, p); err != nil {
-			return err
+			d.fault(d.fail(p.at, quote(p.key)+" cannot stand in narrow", "accepted are "+strings.Join(names, ", ")))
+		default:
+			f.Said = append(f.Said, policy.Entry{Value: k.name, By: d.by(p.at)})
+			d.fault(k.read(d, f, p))
 		}
 	}
 	// Of entries that are equal the first stays.
@@ -144,11 +152,12 @@ func (d *decoder) members(p pair, names []string, each func(q pair) error) error
 		return err
 	}
 	for _, q := range p.value.pairs {
-		if !slices.Contains(names, q.key) {
-			return d.unknownKey(q, names, nil)
-		}
-		if err := each(q); err != nil {
-			return err
+		switch {
+		case len(d.faults) == maxFaults:
+		case !slices.Contains(names, q.key):
+			d.fault(d.unknownKey(q, names, nil))
+		default:
+			d.fault(each(q))
 		}
 	}
 	return nil
@@ -214,14 +223,16 @@ func (d *decoder) list(p pair, only string, each func(n *node, s string) error) 
 	} else if err := d.want(p.value, what, list); err != nil {
 		return err
 	}
+	if len(items) > maxElements {
+		return d.fail(items[maxElements].at, what+" has more than "+strconv.Itoa(maxElements)+" elements, it has "+strconv.Itoa(len(items)),
+			"name the directories that hold them")
+	}
 	for _, n := range items {
 		s, err := d.text(n, "an element of "+what)
-		if err != nil {
-			return err
+		if err == nil {
+			err = each(n, s)
 		}
-		if err := each(n, s); err != nil {
-			return err
-		}
+		d.fault(err)
 	}
 	return nil
 }
@@ -292,9 +303,13 @@ const networkHint = "write { egress = true, hosts = [...] }, in JSON {\"egress\"
 // network reads the object that says whether the run may reach hosts, and which (seeds R23, R24, R40).
 func (d *decoder) network(f *policy.File, p pair) error {
 	if p.value.kind != object {
-		return d.fail(p.value.at, "network is an object, not "+string(p.value.kind), networkHint)
+		hint := networkHint
+		if p.value.kind == text && strings.EqualFold(strings.TrimSpace(p.value.text), "none") {
+			hint = "leave it out: none is what an absent network means, and so does { egress = false }"
+		}
+		return d.fail(p.value.at, "network is an object, not "+string(p.value.kind), hint)
 	}
-	open, at := false, p.at
+	open, at, before := false, p.at, len(d.faults)
 	err := d.members(p, []string{"egress", "hosts"}, func(q pair) error {
 		if q.key == "hosts" {
 			return d.list(q, "", func(n *node, s string) error { return d.host(f, n, s) })
@@ -304,7 +319,7 @@ func (d *decoder) network(f *policy.File, p pair) error {
 	})
 	word := "none"
 	switch hosts := p.value.get("hosts"); {
-	case err != nil:
+	case err != nil || len(d.faults) > before: // what else is missing follows from that
 		return err
 	case open && len(f.Settings.Hosts) == 0:
 		return d.fail(at, "egress is true and no host is named", networkHint)

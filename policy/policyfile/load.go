@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/selfcage/selfcage/internal/refusal"
 	"github.com/selfcage/selfcage/policy"
@@ -55,24 +56,33 @@ func (l *loader) load(path string, fail from) (policy.File, error) {
 		if errors.As(err, &pe) {
 			cause = pe.Err.Error()
 		}
-		return policy.File{}, fail(cause, "a policy that cannot be read grants nothing and is never skipped", err)
+		hint := "a policy that cannot be read grants nothing and is never skipped"
+		if err == errPipe {
+			hint = "save it in a file; what a pipe or <(COMMAND) gives is not read"
+		}
+		return policy.File{}, fail(cause, hint, err)
 	}
 	if err := l.enter(path, info, fail); err != nil {
 		return policy.File{}, err
 	}
+	defer func() { l.chain = l.chain[:len(l.chain)-1] }()
 	d, err := parse(path, data, l.options)
 	if err != nil {
 		return policy.File{}, err
 	}
-	out := d.file
-	for _, n := range slices.Backward(d.extends) { // the last is the strongest
-		base, err := l.base(path, d, n)
-		if err != nil {
-			return policy.File{}, err
+	out, faults := d.file, d.faults
+	bases := make([]policy.File, len(d.extends))
+	for i, n := range d.extends {
+		if bases[i], err = l.base(path, d, n); err != nil && len(faults) < maxFaults {
+			faults = append(faults, faultsOf(err)...)
 		}
+	}
+	if len(faults) > 0 {
+		return policy.File{}, faults.first()
+	}
+	for _, base := range slices.Backward(bases) { // the last is the strongest
 		out = over(out, base)
 	}
-	l.chain = l.chain[:len(l.chain)-1]
 	return out, nil
 }
 
@@ -117,20 +127,48 @@ func (l *loader) enter(path string, info fs.FileInfo, fail from) error {
 	return nil
 }
 
-// read reads no more than is needed to see that a file is too large: it may be a device that never ends.
+// read reads a regular file, and no more of it than is needed to see that it is too large. A pipe would wait for somebody who
+// writes, and to open a device can do something to it: neither is opened if that can be told before, and none makes it wait.
 func read(path string) ([]byte, fs.FileInfo, error) {
-	f, err := os.Open(path)
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := regular(info); err != nil {
+		return nil, nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
+	if info, err = f.Stat(); err == nil {
+		err = regular(info)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
 	return data, info, err
 }
+
+// regular says what a file is that is no regular one.
+func regular(info fs.FileInfo) error {
+	switch {
+	case info.Mode().IsRegular():
+		return nil
+	case info.IsDir():
+		return syscall.EISDIR
+	case info.Mode()&fs.ModeNamedPipe != 0:
+		return errPipe
+	}
+	return errSpecial
+}
+
+var (
+	errPipe    = errors.New("it is a pipe, and a policy is a regular file")
+	errSpecial = errors.New("it is a device or a socket, and a policy is a regular file")
+)
 
 // over is what child says with what it extends: lists add up, the child's scalars replace.
 func over(child, base policy.File) policy.File {

@@ -240,6 +240,7 @@ const (
 	egressHint = "write { egress = true, hosts = [...] }, in JSON {\"egress\": true, \"hosts\": [...]}; the host's whole network is not a policy's to grant"
 	hostHint   = "write a name or *.name, with :PORT where it is not 80 or 443"
 	emptyIs    = "a policy that grants nothing says so, for example read_paths = []"
+	bareHint   = `text stands in quotes, as in mode = "bwrap"`
 	saveHint   = "save it as UTF-8 without a byte order mark"
 	topKeys    = "accepted are mode, read_paths, write_paths, devices, gpu, npu, network, env_allowlist, cache, tmp, hide, protect, limits, report, note, narrow, extends"
 	deltaKeys  = "accepted are read_paths, write_paths, devices, gpu, npu, network, env_allowlist, cache, hide, protect"
@@ -284,7 +285,11 @@ func TestErrors(t *testing.T) {
 		{"p.toml", "mode = 'off'\nmode", "2:5", "TOML: expected = after a key, but the document ends there", ""},
 		{"p.toml", "mode = 'off' x", "1:14", "TOML: expected newline but got U+0078 'x'", ""},
 		{"p.toml", "mode = ", "1:8", "TOML: expected value, not eof", ""},
-		{"p.toml", "mode = off", "1:8", "TOML: incomplete number", ""},
+		{"p.toml", "mode = off", "1:8", "TOML: incomplete number", bareHint},
+		{"p.toml", "read_paths = ['/a', /b]", "1:21", "TOML: incomplete number", bareHint},
+		{"p.toml", "env_allowlist = [TOKEN=hunter2]", "1:18", "TOML: incomplete number", bareHint},
+		{"p.toml", "network = { egress = True }", "1:22", "TOML: incomplete number", "write true or false, in lower case"},
+		{"p.toml", "tmp = 2G", "1:8", "TOML: expected newline but got U+0047 'G'", ""},
 		{"p.toml", "{}", "1:1", "TOML: invalid character at start of key: {", ""},
 		{"p.toml", "read_paths = [\n\"/a\"\n", "3:1", "TOML: expected character ] but the document ended here", ""},
 		// The box.
@@ -344,6 +349,8 @@ func TestErrors(t *testing.T) {
 		{"p.toml", "env_allowlist = 'A'", "1:17", `"env_allowlist" is a list, not a string`, ""},
 		// The network.
 		{"p.toml", "network = true", "1:11", "network is an object, not true or false", egressHint},
+		{"p.toml", "network = 'None'", "1:11", "network is an object, not a string", "leave it out: none is what an absent network means, and so does { egress = false }"},
+		{"p.toml", "read_paths = [" + strings.Repeat("'/a',\n", 1001) + "]", "1001:1", `"read_paths" has more than 1000 elements, it has 1001`, "name the directories that hold them"},
 		{"p.toml", "network = 'full'", "1:11", "network is an object, not a string", egressHint},
 		{"p.json", `{"network": {"egress": true}}`, "1:24", "egress is true and no host is named", egressHint},
 		{"p.json", `{"network": {"egress": true, "hosts": []}}`, "1:24", "egress is true and no host is named", egressHint},

@@ -2,6 +2,7 @@ package policyfile
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/pelletier/go-toml/v2/unstable"
 )
@@ -18,7 +19,8 @@ const (
 )
 
 // parseTOML builds the tree of a TOML document from go-toml's syntax tree, the only one that has the positions of values.
-func parseTOML(s *source) (*node, error) {
+// beside leaves out what stands beside "sandbox".
+func parseTOML(s *source, beside bool) (*node, error) {
 	if at := manyBrackets(s.data); at >= 0 {
 		return nil, tooDeep(s, at)
 	}
@@ -26,11 +28,21 @@ func parseTOML(s *source) (*node, error) {
 	p.Reset(s.data)
 	t := tomlReader{s}
 	root := &node{kind: object}
-	here, said := root, false
+	here, said, boxed := root, false, beside && hasBox(s.data)
 	for p.NextExpression() {
 		said = true
 		var err error
-		switch e := p.Expression(); e.Kind {
+		e := p.Expression()
+		if boxed && (e.Kind != unstable.KeyValue || here == root) && firstKey(e) != "sandbox" {
+			if e.Kind != unstable.KeyValue {
+				here = nil // of a table that is none of ours
+			}
+			continue
+		}
+		if here == nil && e.Kind == unstable.KeyValue {
+			continue
+		}
+		switch e.Kind {
 		case unstable.Table:
 			here, err = t.table(root, e)
 		case unstable.KeyValue:
@@ -50,12 +62,60 @@ func parseTOML(s *source) (*node, error) {
 		if errors.As(err, &syntax) {
 			at = t.offset(syntax.Highlight)
 		}
-		return nil, s.fail(at, "TOML: "+err.Error(), "")
+		return nil, s.fail(at, "TOML: "+err.Error(), s.bareWord(at))
 	}
 	if !said {
 		return nil, s.whole("nothing but comments is in it", emptyHint)
 	}
 	return root, nil
+}
+
+// hasBox says whether a table "sandbox" is in the document, before what is wrong with it.
+func hasBox(data []byte) bool {
+	var p unstable.Parser
+	p.Reset(data)
+	top := true
+	for p.NextExpression() {
+		e := p.Expression()
+		if (top || e.Kind != unstable.KeyValue) && firstKey(e) == "sandbox" {
+			return true
+		}
+		top = top && e.Kind == unstable.KeyValue
+	}
+	return false
+}
+
+// firstKey is the first part of the key of an expression.
+func firstKey(e *unstable.Node) string {
+	it := e.Key()
+	if !it.Next() {
+		return ""
+	}
+	return string(it.Node().Data)
+}
+
+// bareWord is the hint for a value without quotes, as in mode = bwrap. It does not repeat the word, which may be a secret.
+func (s *source) bareWord(at int) string {
+	from, to := at, at
+	for from > 0 && isWordByte(s.data[from-1]) {
+		from--
+	}
+	for to < len(s.data) && isWordByte(s.data[to]) {
+		to++
+	}
+	before := strings.TrimRight(string(s.data[s.lines[s.line(from)-1]:from]), " \t")
+	if from == to || before == "" || strings.IndexByte("=[,", before[len(before)-1]) < 0 || '0' <= s.data[from] && s.data[from] <= '9' {
+		return ""
+	}
+	switch strings.ToLower(string(s.data[from:to])) {
+	case "true", "false":
+		return "write true or false, in lower case"
+	}
+	return `text stands in quotes, as in mode = "bwrap"`
+}
+
+func isWordByte(c byte) bool {
+	return c == '_' || c == '-' || c == '/' || c == '.' || 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9'
 }
 
 // manyBrackets returns the offset of the first bracket beyond what is allowed, -1 if there is none. Those in strings and

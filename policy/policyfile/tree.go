@@ -16,6 +16,8 @@ const (
 	maxDepth    = 8
 	maxString   = 4096  // no path is longer
 	maxBrackets = 10000 // the TOML parser recurses, and Go cannot survive the end of its stack
+	maxElements = 1000  // of one list: each is looked up on the host, and nobody reviews more
+	maxFaults   = 100   // that are told of one file
 )
 
 // kind is the type of a node, as an error names it.
@@ -74,7 +76,8 @@ func (n *node) add(s *source, p pair) error {
 type source struct {
 	name  string
 	data  []byte
-	lines []int // offset of the first byte of each line
+	lines []int         // offset of the first byte of each line
+	at    map[error]int // of each error that has a place
 }
 
 // newSource refuses what is no text at all.
@@ -133,7 +136,12 @@ func (s *source) fail(at int, cause, hint string) error {
 	at = max(0, min(at, len(s.data)))
 	line := s.line(at)
 	column := at - s.lines[line-1] + 1
-	return wrong(s.name+":"+strconv.Itoa(line)+":"+strconv.Itoa(column), cause, hint)
+	err := wrong(s.name+":"+strconv.Itoa(line)+":"+strconv.Itoa(column), cause, hint)
+	if s.at == nil {
+		s.at = make(map[error]int)
+	}
+	s.at[err] = at
+	return err
 }
 
 // whole is an error about the document as a whole.
