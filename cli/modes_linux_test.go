@@ -259,3 +259,15 @@ func TestPolicyInside(t *testing.T) {
 	s.selfcage("run", "--write", "w", "--", "selfcage", "run", "--mode", "bwrap", "--protect", s.dir, "--", "echo", "again").refused("writable", "/w")
 	s.setenv("HARMLESS=1").selfcage("run", "--read", s.bin, "--", "selfcage", "run", "--mode", "auto", "--", "env").is(0).hasNot("HARMLESS")
 }
+
+// A run can leave a checkout so that git takes something else for its repository; whoever looks at it next is told.
+func TestBrokenCheckout(t *testing.T) {
+	sandtest.Need(t, sandtest.Git)
+	s := newSite(t, nil)
+	s.sh("git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x").ok()
+	const hint = "look before you run git there"
+	s.selfcage("run", "--write", ".", "--", "git", "status", "--short").ok().hasNot(hint)
+	s.selfcage("run", "--write", ".", "--", "sh", "-c", "mkdir objects refs; echo 'ref: refs/heads/x' >HEAD").ok().says("bare repository", hint)
+	s.sh("rm -r objects refs HEAD").ok()
+	s.run("--write", ".", "--", "mv", ".git/HEAD", "head").ok().says(".git/HEAD is gone", hint)
+}
