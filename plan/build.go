@@ -47,7 +47,7 @@ func Build(f Facts, r Request) (*Plan, error) {
 	b.plan.Executes = r.Runs
 	b.plan.Filter = r.Filter
 	b.plan.Outside = f.Outside
-	for _, step := range []func() error{b.hide, b.confined, b.variables} {
+	for _, step := range []func() error{b.hide, b.variables} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -298,6 +298,9 @@ func (b *builder) grant(g Grant, p, why string) error {
 	r, err := b.host.Walk(p)
 	if err != nil {
 		return b.missing(g, r.Path, err)
+	}
+	if err := b.confined(g, p, r, nil); err != nil {
+		return err
 	}
 	if err := b.grantable(g, r); err != nil {
 		return err

@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"errors"
-	"io/fs"
 	"strings"
 
 	"github.com/selfcage/selfcage/binds"
@@ -40,11 +38,6 @@ func Check(f Facts, r Request) ([]Resolved, error) {
 	c := checker{builder: newBuilder(f, r)}
 	for _, g := range r.Hide {
 		c.hideRow(g)
-	}
-	for _, list := range [][]Grant{r.Grants, r.Hide, r.Protect} {
-		for _, g := range list {
-			c.fault(c.confinedGrant(g))
-		}
 	}
 	c.toolEnv = c.Env
 	for _, g := range r.Grants {
@@ -94,7 +87,8 @@ func (c *checker) hideRow(g Grant) {
 		row.Real = h.path
 		c.hidden = append(c.hidden, *h)
 	} else if err == nil {
-		row.Note = "there is nothing of that name; made later it would be visible where its directory is"
+		_, err = c.real.Walk(hostfs.Abs(g.Path, c.Dir))
+		row.Note = nothingHidden(err)
 	}
 	c.rows = append(c.rows, row)
 }
@@ -121,7 +115,7 @@ func (c *checker) grantRow(g Grant) {
 	c.fault(err)
 	if r, err := c.real.Walk(p); err == nil {
 		row.Real = r.Path
-		if tokens := c.credentials().Subtract(r.Path); len(tokens) > 0 && row.Note == "" {
+		if tokens, _ := c.tokensIn(binds.Mount{Source: r.Path}); len(tokens) > 0 && row.Note == "" {
 			row.Note = "without " + strings.Join(tokens, ", ")
 		}
 	}
@@ -129,8 +123,7 @@ func (c *checker) grantRow(g Grant) {
 }
 
 func (c *checker) cacheRow(asked Cache) {
-	c.plan.Create = nil
-	before := len(c.plan.Mounts)
+	before, made := len(c.plan.Mounts), len(c.plan.Create)
 	c.req.Caches = []Cache{asked}
 	if err := c.caches(); err != nil {
 		c.fault(err)
@@ -141,8 +134,8 @@ func (c *checker) cacheRow(asked Cache) {
 			continue
 		}
 		row := Resolved{What: "cache " + asked.Name, Path: m.Target, Real: m.Source, Access: "write", By: asked.By}
-		for _, made := range c.plan.Create {
-			if made.Path == m.Source {
+		for _, lacks := range c.plan.Create[made:] {
+			if lacks.Path == m.Source {
 				row.Note = "made when the run starts"
 			}
 		}
@@ -156,14 +149,11 @@ func (c *checker) protectRow(g Grant) {
 		return
 	}
 	row := Resolved{What: "protect", Path: g.Path, Access: "read", By: g.By}
-	r, err := c.real.Walk(p)
-	switch {
-	case err == nil:
+	note, err := c.protectAsked(g)
+	c.fault(err)
+	row.Note = note
+	if r, err := c.real.Walk(p); err == nil {
 		row.Real = r.Path
-	case errors.Is(err, fs.ErrNotExist):
-		row.Note = "there is nothing of that name, and it cannot be made"
-	default:
-		c.fault(c.protectAsked(g))
 	}
 	c.rows = append(c.rows, row)
 }

@@ -13,7 +13,8 @@ import (
 
 func TestCheck(t *testing.T) {
 	s := on(t, "debian12", "", "/home/ada/src/demo").read("/srv/data", "/home/ada/src/linked/out", "/home/ada/.cache/huggingface").write("out").device("/dev/fuse").
-		hide(".env", "/srv/none", "/srv/data").protect("main.go", "new")
+		hide(".env", "/srv/none", "/srv/data").protect("main.go", "new", "out/a", "out/new")
+	file(s, "home/ada/src/demo/out/a", "x")
 	s.Exe.Path, s.Exe.Intact = "", false
 	s.Caches = []Cache{{"go", "--cache"}, {"pip", "--cache"}}
 	file(s, "home/ada/.cache/huggingface/token", "x")
@@ -23,7 +24,7 @@ func TestCheck(t *testing.T) {
 	}
 	want := []Resolved{
 		{"hide", ".env", "/home/ada/src/demo/.env", "none", "--hide", ""},
-		{"hide", "/srv/none", "", "none", "--hide", "there is nothing of that name; made later it would be visible where its directory is"},
+		{"hide", "/srv/none", "", "none", "--hide", "there is no such path, so nothing is hidden; made later it would be visible"},
 		{"hide", "/srv/data", "/srv/data", "none", "--hide", ""},
 		{"readable", "/srv/data", "/srv/data", "none", "--read", "hidden"},
 		{"readable", "/home/ada/src/linked/out", "/home/ada/src/demo/out", "read", "--read", ""},
@@ -32,8 +33,10 @@ func TestCheck(t *testing.T) {
 		{"device", "/dev/fuse", "/dev/fuse", "device", "--device", ""},
 		{"cache go", "/home/ada/.cache/go-build", "/home/ada/.cache/go-build", "write", "--cache", ""},
 		{"cache pip", "/home/ada/.cache/pip", "/home/ada/.cache/pip", "write", "--cache", "made when the run starts"},
-		{"protect", "main.go", "/home/ada/src/demo/main.go", "read", "--protect", ""},
-		{"protect", "new", "", "read", "--protect", "there is nothing of that name, and it cannot be made"},
+		{"protect", "main.go", "/home/ada/src/demo/main.go", "read", "--protect", notWritable},
+		{"protect", "new", "", "read", "--protect", notThere},
+		{"protect", "out/a", "/home/ada/src/demo/out/a", "read", "--protect", ""},
+		{"protect", "out/new", "", "read", "--protect", standsFor},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -42,11 +45,11 @@ func TestCheck(t *testing.T) {
 
 // All faults at once, each as Build words it.
 func TestCheckFaults(t *testing.T) {
-	s := on(t, "debian12", "", "/home/ada/src/demo").read("/srv/none", "/home/ada/.ssh", "/srv/data").write("/srv/data/set.bin", "/").
+	s := on(t, "debian12", "", "/home/ada/src/demo").read("/srv/none", "/home/ada/.ssh", "/srv/data", "/home/ada/.aws").write("/srv/data/set.bin", "/").
 		hide("/srv/data", "/usr").protect("main.go/x").device("/etc/hosts").env("GITHUB_TOKEN=x")
 	s.Caches = []Cache{{"nonsense", "--cache"}}
 	s.Allow = []string{"GITHUB_TOKEN"}
-	s.Confined = []policy.Confined{{Path: "/srv/data", Root: "/srv/www"}}
+	s.Confined = []policy.Confined{{Path: "/home/ada/.aws", Root: "/srv/www"}}
 	_, err := Check(s.Facts, s.Request)
 	var all Refusals
 	if !errors.As(err, &all) {
@@ -68,6 +71,10 @@ func TestCheckFaults(t *testing.T) {
 		if !found {
 			t.Errorf("nothing says %q in\n%s", want, strings.Join(texts, "\n"))
 		}
+	}
+	// One entry is one fault: where it leads out of its directory it does not matter to what.
+	if all := strings.Join(texts, "\n"); strings.Contains(all, "/home/ada/.aws holds") || !strings.Contains(all, "/home/ada/.aws, it leads out of /srv/www") {
+		t.Errorf("more than one fault of /home/ada/.aws in\n%s", all)
 	}
 	if !strings.Contains(err.Error(), texts[0]+"; "+texts[1]) {
 		t.Errorf("%v", err)

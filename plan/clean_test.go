@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -89,6 +90,35 @@ func TestCleanEnvironment(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// HF_HOME is a place of a tool also where the environment begins with nothing: what it says is granted, pinned and kept, but not
+// the token beside it (R36).
+func TestCleanHuggingFace(t *testing.T) {
+	for _, cache := range []bool{true, false} {
+		s := cleanly(t, "HF_HOME=/data/x")
+		for _, name := range []string{"data/x/hub/m", "data/x/token"} {
+			file(s, name, "x")
+		}
+		access := "ro /data/x"
+		if cache {
+			s.Caches = []Cache{{"huggingface", "policy /etc/p.toml:1"}}
+			access = "rw /data/x/hub"
+		} else {
+			s = s.read("/data/x") // {hf_cache}
+		}
+		p := build(t, s)
+		sound(t, s, p)
+		if got := at(p, "/data/x/hub/m"); got != access {
+			t.Errorf("a model is shown by %s, want %s", got, access)
+		}
+		if got := at(p, "/data/x/token"); strings.HasPrefix(got, "ro") || strings.HasPrefix(got, "rw") {
+			t.Errorf("the token is shown by %s", got)
+		}
+		if value(p, "HF_HOME") != "/data/x" || cache && value(p, "HF_HUB_CACHE") != "/data/x/hub" {
+			t.Errorf("HF_HOME=%s HF_HUB_CACHE=%s", value(p, "HF_HOME"), value(p, "HF_HUB_CACHE"))
+		}
 	}
 }
 

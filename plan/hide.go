@@ -63,8 +63,15 @@ func (b *builder) toHide(g Grant) (*hidden, error) {
 		return nil, deletedDir(g.By + " " + Quote(g.Path))
 	}
 	r, err := b.real.Walk(p)
-	if err != nil {
+	if err := b.confined(g, p, r, err); err != nil {
+		return nil, err
+	}
+	switch {
+	case err != nil && pattern(g.Path):
+		return nil, noPattern("cannot hide", g, r.Path)
+	case err != nil:
 		b.omit(g.Path, "there is nothing of that name to hide ("+g.By+"); made later it would be visible where its directory is")
+		b.note(g.By + " " + Quote(g.Path) + ": " + nothingHidden(err))
 		return nil, nil
 	}
 	h := hidden{path: r.Path, by: g.By, why: "hidden by " + g.By, dir: r.Info.IsDir()}
@@ -73,6 +80,14 @@ func (b *builder) toHide(g Grant) (*hidden, error) {
 			Cause: what + " " + Quote(need) + " is or lies in it", Hint: "hide a narrower path"}
 	}
 	return &h, nil
+}
+
+// nothingHidden says why hiding a path does nothing.
+func nothingHidden(err error) string {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, hostfs.ErrNotDir) {
+		return "there is no such path, so nothing is hidden; made later it would be visible"
+	}
+	return "it cannot be looked at (" + cause(err) + "), so nothing is hidden"
 }
 
 // needed names something at or below p without which there is no run.
@@ -202,12 +217,13 @@ func (b *builder) tokens() (hs []hidden) {
 		if !m.Kind.Bind() || m.Reason.By == base {
 			continue
 		}
-		for _, p := range b.credentials().FutureTokens(m.Source) {
+		there, missing := b.tokensIn(m)
+		for _, p := range missing {
 			if o := (Omission{p, "a token that is not there: written while the run lasts it would be visible by " + m.Reason.By}); !slices.Contains(b.plan.Omitted, o) {
 				b.plan.Omitted = append(b.plan.Omitted, o)
 			}
 		}
-		for _, p := range b.credentials().Subtract(m.Source) {
+		for _, p := range there {
 			r, err := b.real.Walk(p)
 			if err != nil {
 				continue
@@ -219,6 +235,57 @@ func (b *builder) tokens() (hs []hidden) {
 		}
 	}
 	return hs
+}
+
+// tokensIn are the credentials in what m shows, and those that tools would write there.
+func (b *builder) tokensIn(m binds.Mount) (there, missing []string) {
+	there, missing = b.credentials().Subtract(m.Source), b.credentials().FutureTokens(m.Source)
+	if strings.HasPrefix(m.Reason.By, "toolchain/") {
+		return there, missing // software
+	}
+	add := func(list *[]string, p string) {
+		if !slices.Contains(*list, p) {
+			*list = append(*list, p)
+		}
+	}
+	for _, c := range modelCaches {
+		for _, below := range c.below {
+			dir, err := b.real.Walk(m.Source + below)
+			if err != nil || !dir.Info.IsDir() || !slices.ContainsFunc(c.beside, func(name string) bool { return b.isDir(dir.Path + "/" + name) }) {
+				continue
+			}
+			var absent []string
+			n := len(there)
+			for _, name := range c.tokens {
+				if p := dir.Path + "/" + name; b.real.Exists(p) {
+					add(&there, p)
+				} else {
+					absent = append(absent, p)
+				}
+			}
+			if len(there) > n || strings.HasSuffix(dir.Path, "/"+c.name) {
+				for _, p := range absent {
+					add(&missing, p)
+				}
+			}
+		}
+	}
+	return there, missing
+}
+
+func (b *builder) isDir(p string) bool {
+	r, err := b.real.Walk(p)
+	return err == nil && r.Info.IsDir()
+}
+
+// modelCaches are caches of models that may lie anywhere: beside what they hold there are tokens.
+var modelCaches = [...]struct {
+	name          string
+	below, beside []string
+	tokens        []string
+}{
+	{"huggingface", []string{"", "/huggingface", "/.cache/huggingface"}, []string{"hub", "datasets"}, []string{"token", "stored_tokens"}},
+	{"modelscope", []string{"", "/modelscope", "/.cache/modelscope"}, []string{"hub"}, []string{"credentials"}},
 }
 
 // blind is a host without what is hidden.
@@ -278,25 +345,14 @@ func (f blind) ReadDir(name string) ([]fs.DirEntry, error) {
 	}), err
 }
 
-// confined refuses what leads out of the directory that it was said to be in.
-func (b *builder) confined() error {
-	for _, list := range [][]Grant{b.req.Grants, b.req.Hide, b.req.Protect} {
-		for _, g := range list {
-			if err := b.confinedGrant(g); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (b *builder) confinedGrant(g Grant) error {
-	p := clean(hostfs.Abs(g.Path, b.Dir))
+// confined refuses what leads out of the directory that it was said to be in. r and err are what a look at g's absolute path p
+// found, and must be what is used: who can write a directory on the way can change what another look finds.
+func (b *builder) confined(g Grant, p string, r hostfs.Resolved, err error) error {
+	p = clean(p)
 	for _, c := range b.req.Confined {
 		if clean(c.Path) != p {
 			continue
 		}
-		r, err := b.real.Walk(p)
 		for at := p; errors.Is(err, fs.ErrNotExist) && at != "/" && !dotted(p); {
 			at = hostfs.Parent(at) // what is not there yet lies where its directory does
 			if r, err = b.real.Walk(at); err == nil {

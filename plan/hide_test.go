@@ -2,9 +2,12 @@ package plan
 
 import (
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/selfcage/selfcage/binds"
 	"github.com/selfcage/selfcage/policy"
@@ -233,6 +236,103 @@ func TestConfined(t *testing.T) {
 			}
 			if _, checked := Check(s.Facts, s.Request); (checked != nil) != tt.refused {
 				t.Errorf("Check: %s %s in %s: %v", what, tt.path, tt.root, checked)
+			}
+		}
+	}
+}
+
+func confinedTo(path, root string) []policy.Confined {
+	return []policy.Confined{{Path: path, Root: root}}
+}
+
+// What hides or protects nothing is told, and a pattern, which names nothing, is refused.
+func TestNothingToHide(t *testing.T) {
+	s := on(t, "debian12", "/usr/local/bin/demo", "/home/ada/src/demo", "demo").write("out")
+	dir(s, "home/ada/src/demo/out/sub")
+	for _, tt := range []struct {
+		start start
+		want  string // of the note; "" for none
+	}{
+		{s.hide("keyz"), "--hide keyz: there is no such path, so nothing is hidden; made later it would be visible"},
+		{s.hide("main.go/x"), "--hide main.go/x: there is no such path, so nothing is hidden; made later it would be visible"},
+		{s.hide(".env"), ""},
+		{s.protect("main.go"), "--protect main.go: " + notWritable},
+		{s.protect("nothing"), "--protect nothing: " + notThere},
+		{s.protect("out/new"), "--protect out/new: " + standsFor},
+		{s.protect("out/sub"), ""},
+		{s.protect("out"), ""},
+		{s.protect("out", "out/sub"), ""},
+		{s.protect("."), ""},
+		{s.protect("out/sub").hide("out/sub"), ""},
+	} {
+		p := build(t, tt.start)
+		if tt.want == "" && len(p.Notes) > 0 || tt.want != "" && !slices.Equal(p.Notes, []string{tt.want}) {
+			t.Errorf("hide %v, protect %v: notes %q, want %q", tt.start.Hide, tt.start.Protect, p.Notes, tt.want)
+		}
+	}
+	report := s
+	report.Protect = []Grant{{Path: "main.go", By: "report"}}
+	if p := build(t, report); len(p.Notes) > 0 {
+		t.Errorf("notes %q", p.Notes)
+	}
+	file(s, "home/ada/src/demo/[a].txt", "x")
+	if p := build(t, s.hide("[a].txt")); len(p.Notes) > 0 {
+		t.Errorf("a file of that name: %q", p.Notes)
+	}
+	for _, s := range []start{s.hide("*.pem"), s.hide("k?y"), s.protect("out/[ab]"), s.protect("*/x"), s.hide("main.go/*")} {
+		r := refused(t, s)
+		if !strings.Contains(r.Hint, "there are no patterns") || !strings.Contains(r.Error(), "--") {
+			t.Errorf("%v; %s", r, r.Hint)
+		}
+		if _, err := Check(s.Facts, s.Request); err == nil || !strings.Contains(err.Error(), r.Error()) {
+			t.Errorf("Check: %v, want %v", err, r)
+		}
+	}
+}
+
+// R36: a cache of models that no variable names, known by what is in it.
+func TestSubtractTokensAnywhere(t *testing.T) {
+	for _, tt := range []struct {
+		grant         string
+		files         []string
+		covered, told []string
+	}{
+		{"/data/hf", []string{"hub/m", "token"}, []string{"/data/hf/token"}, []string{"/data/hf/stored_tokens"}},
+		{"/data/hf", []string{"datasets/m", "stored_tokens"}, []string{"/data/hf/stored_tokens"}, []string{"/data/hf/token"}},
+		{"/data", []string{"huggingface/hub/m", "huggingface/token"}, nil, nil}, // not a child of what was granted
+		{"/data/hf", []string{"huggingface/hub/m", "huggingface/token"}, []string{"/data/hf/huggingface/token"}, []string{"/data/hf/huggingface/stored_tokens"}},
+		{"/data/hf", []string{".cache/huggingface/hub/m", ".cache/huggingface/token"}, []string{"/data/hf/.cache/huggingface/token"}, []string{"/data/hf/.cache/huggingface/stored_tokens"}},
+		{"/data/hf", []string{"huggingface/hub/m"}, nil, []string{"/data/hf/huggingface/token", "/data/hf/huggingface/stored_tokens"}},
+		{"/data/hf", []string{"hub/m"}, nil, nil}, // may be anything
+		{"/data/hf", []string{"token"}, nil, nil},
+		{"/data/hf", []string{"hub/m", "credentials/session"}, []string{"/data/hf/credentials/session"}, nil},
+		{"/data/hf", []string{"modelscope/hub/m", "modelscope/credentials/x"}, []string{"/data/hf/modelscope/credentials/x"}, nil},
+	} {
+		for _, access := range []binds.Kind{binds.ReadOnly, binds.ReadWrite} {
+			s := on(t, "debian12", "/usr/local/bin/demo", "/home/ada/src/demo", "demo").grant(access, "--x", []string{tt.grant})
+			dir(s, "data/hf")
+			for _, name := range tt.files {
+				file(s, "data/hf/"+name, "x")
+			}
+			p := build(t, s)
+			sound(t, s, p)
+			var covered, told []string
+			for _, name := range tt.files {
+				if m, _ := binds.Cover(p.Mounts, "/data/hf/"+name); m.Kind == binds.Sealed || m.Kind == binds.Tmpfs {
+					covered = append(covered, "/data/hf/"+name)
+				}
+			}
+			for _, o := range p.Omitted {
+				if strings.HasPrefix(o.What, "/data/") {
+					told = append(told, o.What)
+				}
+			}
+			if diff := cmp.Diff([][]string{tt.covered, tt.told}, [][]string{covered, told}); diff != "" {
+				t.Errorf("%s with %v (-want +got):\n%s", tt.grant, tt.files, diff)
+			}
+			rows, err := Check(s.Facts, s.Request)
+			if err != nil || (len(tt.covered) > 0) != strings.Contains(rows[0].Note, "without /data/hf/") {
+				t.Errorf("Check: %v, %+v", err, rows)
 			}
 		}
 	}

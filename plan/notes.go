@@ -14,7 +14,11 @@ const (
 	maxOperands = 2000
 )
 
-func (b *builder) note(s string) { b.plan.Notes = append(b.plan.Notes, s) }
+func (b *builder) note(s string) {
+	if !holds(b.plan.Notes, s) {
+		b.plan.Notes = append(b.plan.Notes, s)
+	}
+}
 
 // notes tells of each argument that means something else inside: a file that is not visible there, or a place whose
 // content ends with the cage. Such a run often ends with status 0 and a wrong or lost result.

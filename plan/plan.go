@@ -137,6 +137,7 @@ type Plan struct {
 	Mode       string    // how it was asked to be confined
 	Clean      bool      // the environment starts from nothing
 	Policies   []string  // the policy files in force
+	Checkouts  []string  // roots of checkouts whose git directory the run can write, sorted
 	Attempts   []Attempt // what a process inside must fail at
 	Omitted    []Omission
 	Notes      []string // for standard error, unless quiet

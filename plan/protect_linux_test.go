@@ -14,11 +14,11 @@ func TestProtectOthersCheckout(t *testing.T) {
 		mode       fs.FileMode
 		want       int
 	}{
-		{1000, 1000, 0o755, 2},
+		{1000, 1000, 0o755, 3},
 		{1000, 0, 0o755, 0},
-		{1000, 0, 0o777, 2},
-		{1000, 0, 0o775, 2}, // perhaps it is the caller's group
-		{0, 1000, 0o755, 2},
+		{1000, 0, 0o777, 3},
+		{1000, 0, 0o775, 3}, // perhaps it is the caller's group
+		{0, 1000, 0o755, 3},
 	} {
 		s := inProject(t).write(".")
 		s.UID = tt.uid

@@ -16,5 +16,6 @@ func (b *builder) protectStore() error {
 	if state == "" || state[0] != '/' {
 		return nil
 	}
-	return b.protectAsked(Grant{Path: hostfs.Join(state, storeName) + "/", By: "protect"})
+	_, err := b.protectAsked(Grant{Path: hostfs.Join(state, storeName) + "/", By: "protect"})
+	return err
 }
