@@ -21,14 +21,14 @@ sweep:
 	$(GO) build -o bin/sweep ./examples/sweep
 
 # The same program twice; only a variable differs. The empty ones keep what the caller exported out of the bare run.
-# -home: inside, HOME is another one, and what is to be compared is the real one.
+# -home: inside, HOME is another one, and what is to be compared is the real one; that it cannot be seen is no news.
 run:
 	@sh scripts/need.sh bwrap cc
 	@$(MAKE) --no-print-directory sweep
 	@echo; echo '=== bare: bin/sweep -see ==='
 	@SANDBOX_MODE= SANDBOX_POLICY= bin/sweep -see -home="$$HOME" -runs 3 -depth 1
 	@echo; echo '=== in a cage: SANDBOX_MODE=bwrap bin/sweep -see ==='
-	@SANDBOX_MODE=bwrap bin/sweep -see -home="$$HOME" -runs 3 -depth 1
+	@SANDBOX_MODE=bwrap SANDBOX_QUIET=1 bin/sweep -see -home="$$HOME" -runs 3 -depth 1
 
 # -count=1: a cached result does not know what has been installed since.
 test:
