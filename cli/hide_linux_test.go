@@ -61,7 +61,7 @@ func TestHideContent(t *testing.T) {
 	// In a listing there is something empty.
 	s.run("--write", ".", "--hide", "d/secret", "--hide", "d/keys", "--", "sh", "-c", "ls -A d; stat -c %s d/secret; ls -A d/keys | wc -l").ok().prints("keys\nopen\nsecret\n0\n0\n")
 	// What is granted and hidden is not there, and explain says who asked for what.
-	s.run("--hide", "/srv", "--", "true").ok().silent()
+	s.run("--hide", "/mnt", "--", "true").ok().silent()
 	s.selfcage("explain", "--read", "d/secret", "--hide", "d/secret").ok().has("hidden by --hide, though --read asks for it")
 	s.selfcage("explain", "--write", ".", "--hide", "d/keys").ok().has("empty: hidden by --hide").hasNot(hiddenText)
 	// One that is missing is said to be, and is not made.

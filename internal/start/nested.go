@@ -184,7 +184,7 @@ func pathsWithin(s policy.Settings, environ []string, around plan.Grants) error 
 				}
 				return cannotWiden(e, list.cause)
 			}
-			if m, ok := binds.Cover(around.Mounts, r.Path); ok != list.absent && !ok || ok && !list.ok(m) {
+			if m, ok := binds.Cover(around.Mounts, r.Path); !ok && !list.absent || ok && !list.ok(m) {
 				return cannotWiden(e, list.cause+": "+strconv.Quote(r.Path))
 			}
 			for _, m := range around.Mounts {
