@@ -28,3 +28,19 @@ func TestMountLost(t *testing.T) {
 		}
 	}
 }
+
+// What is moved away takes its mount along, of which the kernel tells nobody: it is found out when the run has ended.
+func TestMovedAway(t *testing.T) {
+	s := newSite(t, nil)
+	s.write("secret", "the first\n", 0o644)
+	s.write("fixed", "as it was\n", 0o644)
+	r := s.sh(`(while ! [ -e ready ]; do sleep 0.05; done; mv secret old; echo the second >secret; touch done) &
+		selfcage run --write . --hide secret --protect fixed --report r.json -- sh -c 'cat secret; touch ready; while ! [ -e done ]; do sleep 0.05; done; echo end'`).ok()
+	r.has("end\n").says("secret was moved away or replaced on the host").hasNot("the first", "fixed was moved")
+	d := parse(t, read(t, s.path("r.json")))
+	if len(d.NotEnforced) != 1 || d.NotEnforced[0].What != "mount "+s.path("secret") {
+		t.Errorf("%+v", d.NotEnforced)
+	}
+	s.sh("rm -f ready done").ok()
+	s.selfcage("run", "--write", ".", "--hide", "secret", "--protect", "fixed", "--", "true").ok().silent()
+}

@@ -206,14 +206,16 @@ func (r *Run) Observe(pid int, tried []Tried, strict bool) error {
 	return nil
 }
 
-// LostMount says that the mount at target is gone while the program runs, as nothing but the host can make it.
-func (r *Run) LostMount(target string) {
+// LostMount says that the mount at target is gone from its name, as nothing but the host can make it, and whether that is
+// news.
+func (r *Run) LostMount(target string) (news bool) {
 	name := "mount " + plan.Quote(target)
 	for i := range r.about.Controls {
-		if c := &r.about.Controls[i]; c.Name == name {
-			c.Observed, c.State = "gone: the host replaced what it was mounted over", Differs
+		if c := &r.about.Controls[i]; c.Name == name && c.State != Differs {
+			c.Observed, c.State, news = "gone: the host replaced what it was mounted over", Differs, true
 		}
 	}
+	return news
 }
 
 // Differs says, of each control that was seen to be otherwise than planned, what it is.

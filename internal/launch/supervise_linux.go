@@ -67,7 +67,6 @@ func (s *supervisor) run() (End, *Failure) {
 		return End{}, failure
 	}
 	s.deliverHeld()
-	s.watchMounts()
 	if fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0); err == nil {
 		unix.Close(fd)
 		s.nextTick = time.Now().Add(tick)
@@ -191,6 +190,7 @@ func (s *supervisor) greet(pid int) *Failure {
 		return &Failure{Step: "pidfd_open", Err: err, Met: true}
 	}
 	_, s.init = processState(pid)
+	s.watchMounts() // before anything is compared: what changes from now on is noticed
 	for _, err := range []error{sameFiles(s.plan.Mounts, pid), sameProgram(s.plan.Program, pid), sameCommands(s.plan.Same, pid)} {
 		if err != nil {
 			return &Failure{Step: "look at what is inside", Err: err, Met: true, Exchanged: true}

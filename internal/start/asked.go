@@ -54,10 +54,8 @@ func (p Program) Asked(environ []string) (policy.Effective, error) {
 		}
 		src.Recipes = append(src.Recipes, f)
 	}
-	for _, shown := range []string{src.Dir, o.Tokens["exe_dir"]} {
-		if shown != "" {
-			src.Shown = append(src.Shown, shown)
-		}
+	if len(src.Recipes) > 0 {
+		src.Shown = plan.ShownAnyway(plan.Facts{Host: hostfs.OS{}, Env: environ, Dir: src.Dir, UID: os.Getuid(), GID: os.Getgid()})
 	}
 	return policy.Assemble(src)
 }

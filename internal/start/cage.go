@@ -3,6 +3,7 @@ package start
 import (
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/selfcage/selfcage/binds"
@@ -89,7 +90,9 @@ func (p Program) cage(rep *report.Run, eff policy.Effective, environ []string, b
 	if auto {
 		inherited = launch.Inherited()
 	}
+	fixed := moor(pl, eff.Report.Value)
 	end, failure := launch.Run(launch.Cage{Bwrap: bwrap, Plan: pl, Met: p.met(rep, eff, pl), Lost: p.lost(rep, eff)})
+	adrift := fixed.adrift()
 	release()
 	if failure != nil {
 		refused := explain(bwrap, pl, failure)
@@ -98,6 +101,12 @@ func (p Program) cage(rep *report.Run, eff policy.Effective, environ []string, b
 			return p.degrade(rep, eff, environ, refused)
 		}
 		return refused
+	}
+	slices.Sort(adrift)
+	for _, target := range adrift {
+		if rep.LostMount(target) && !end.Lost {
+			p.say("note: " + plan.Quote(target) + " was moved away or replaced on the host while the run lasted: what has its name now was neither hidden nor protected")
+		}
 	}
 	for _, root := range pl.Checkouts {
 		if why := broken(root); why != "" {
@@ -169,6 +178,9 @@ func (p Program) met(rep *report.Run, eff policy.Effective, pl *plan.Plan) func(
 // mode enforced it ends the run.
 func (p Program) lost(rep *report.Run, eff policy.Effective) func(target string) bool {
 	return func(target string) bool {
+		if target == eff.Report.Value {
+			return true // another run has written its report by the same name
+		}
 		rep.LostMount(target)
 		p.say("note: " + plan.Quote(target) + " was replaced on the host: what the cage had mounted there is gone, and it is as the host has it now")
 		return eff.Mode.Value != string(policy.Enforced)

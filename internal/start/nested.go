@@ -105,8 +105,13 @@ func (p Program) within(eff policy.Effective, environ []string, around plan.Gran
 	case size > 0 && (around.Tmp == 0 || around.Tmp > size):
 		return cannotWiden(s.TmpSize, "the cage's /tmp is larger")
 	}
-	if err := pathsWithin(s, environ, around); err != nil || !eff.InForce {
+	if err := pathsWithin(s, environ, around); err != nil || !eff.InForce && len(s.Recipe) == 0 {
 		return err
+	}
+	if eff.InForce {
+		if err := p.approved(eff); err != nil {
+			return err
+		}
 	}
 	return onlyGranted(eff, environ, around)
 }
@@ -130,8 +135,8 @@ func onlyGranted(eff policy.Effective, environ []string, around plan.Grants) err
 	for _, m := range around.Mounts {
 		if m.Kind == binds.ReadWrite && !granted(m.Target) {
 			e := eff.Policy
-			if e.Value == "" {
-				e = eff.Mode
+			if !eff.InForce {
+				e = first(eff.Recipe)
 			}
 			return cannotWiden(e, "the cage makes "+strconv.Quote(m.Target)+" writable, which this policy does not")
 		}

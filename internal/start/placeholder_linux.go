@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -86,8 +87,7 @@ var errTaken = errors.New("something else was put there while the cage was made"
 // hold makes a placeholder, or joins those who hold it already.
 func hold(m plan.Missing) (p placeholder, err error) {
 	p = placeholder{Missing: m, dir: -1}
-	// The path has no link: one that is there now was put there to lead elsewhere.
-	p.dir, err = unix.Openat2(unix.AT_FDCWD, path.Dir(m.Path), &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	p.dir, err = openDir(path.Dir(m.Path))
 	if err != nil {
 		return p, err
 	}
@@ -103,6 +103,24 @@ func hold(m plan.Missing) (p placeholder, err error) {
 		p.close()
 	}
 	return p, err
+}
+
+// openDir opens a directory by a path without links: one that is there now was put there to lead elsewhere. Not by openat2,
+// which old kernels and some filters do not have.
+func openDir(p string) (fd int, err error) {
+	const flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	if fd, err = unix.Open("/", flags, 0); err != nil {
+		return -1, err
+	}
+	for name := range strings.SplitSeq(strings.Trim(p, "/"), "/") {
+		next, err := unix.Openat(fd, name, flags, 0)
+		unix.Close(fd)
+		if err != nil {
+			return -1, err
+		}
+		fd = next
+	}
+	return fd, nil
 }
 
 // open locks a placeholder that is there. ENOENT: there is none, or it has just been removed.
