@@ -42,6 +42,9 @@ func Inherited() (fds []int) {
 	return fds
 }
 
+// callersFiles is the limit of open files that this process was started with, once it is known.
+var callersFiles unix.Rlimit
+
 // Undo takes back what a Run that failed has changed of this process, as far as it would outlive an exec: the
 // descriptors fds, which Inherited has listed before, are handed on again.
 func Undo(fds []int) {
@@ -49,6 +52,9 @@ func Undo(fds []int) {
 		setInherited(fd)
 	}
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+	if callersFiles.Max != 0 { // what the runtime remembered of it, it has given back once
+		_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &callersFiles)
+	}
 }
 
 // maxWords is how many words bwrap gets. It refuses more than 9000 (MAX_ARGS in bubblewrap.c), counting three for
@@ -149,6 +155,7 @@ func lowerOpenFiles() (raise func()) {
 		return func() {}
 	}
 	_ = syscall.Exec("", nil, nil)
+	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &callersFiles)
 	return func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &raised) }
 }
 
