@@ -28,6 +28,7 @@ type builder struct {
 	pins         []Var      // variables of tools whose data is not below the cage's HOME
 	toolEnv      []string   // what the run will know of Env, and where tools are
 	private      *policy.Roots
+	blocked      error // what must be protected or hidden and cannot be looked at
 	plan         Plan
 }
 
@@ -68,7 +69,9 @@ func Build(f Facts, r Request) (*Plan, error) {
 	}
 	b.add(varNames(b.plan.Mounts, r.TmpSize)...)
 	b.beside()
-	b.cover()
+	if err := b.cover(); err != nil {
+		return nil, err
+	}
 	// Its data is the plan itself, which the start fills in.
 	b.add(binds.Mount{Kind: binds.Sealed, Target: File, Perm: 0o444, Reason: binds.Reason{By: base, Why: "tells a process that it is inside, and in what"}},
 		binds.Mount{Kind: binds.File, Target: GrantsFile, Perm: 0o444, Reason: binds.Reason{By: base, Why: "a request made inside is compared with it"}})

@@ -69,9 +69,11 @@ func (b *builder) toHide(g Grant) (*hidden, error) {
 	switch {
 	case err != nil && pattern(g.Path):
 		return nil, noPattern("cannot hide", g, r.Path)
+	case !absentPath(err):
+		return nil, unreadable("cannot hide", g.By+" "+Quote(g.Path), err)
 	case err != nil:
 		b.omit(g.Path, "there is nothing of that name to hide ("+g.By+"); made later it would be visible where its directory is")
-		b.note(g.By + " " + Quote(g.Path) + ": " + nothingHidden(err))
+		b.note(g.By + " " + Quote(g.Path) + ": " + nothingHidden)
 		return nil, nil
 	}
 	h := hidden{path: r.Path, by: g.By, why: "hidden by " + g.By, dir: r.Info.IsDir()}
@@ -82,13 +84,7 @@ func (b *builder) toHide(g Grant) (*hidden, error) {
 	return &h, nil
 }
 
-// nothingHidden says why hiding a path does nothing.
-func nothingHidden(err error) string {
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, hostfs.ErrNotDir) {
-		return "there is no such path, so nothing is hidden; made later it would be visible"
-	}
-	return "it cannot be looked at (" + cause(err) + "), so nothing is hidden"
-}
+const nothingHidden = "there is no such path, so nothing is hidden; made later it would be visible"
 
 // needed names something at or below p without which there is no run.
 func (b *builder) needed(p string) (what, need string) {
@@ -155,7 +151,7 @@ func (b *builder) hiddenGrant(g Grant, p string) (out bool, err error) {
 
 // cover puts something empty over each hidden path that a mount shows, and over credentials in a directory that could be
 // granted without them.
-func (b *builder) cover() {
+func (b *builder) cover() error {
 	kept := b.plan.Mounts[:0]
 	for _, m := range b.plan.Mounts {
 		if h := b.hiddenBy(m.Target); h != nil && m.Kind != binds.RemountRO {
@@ -169,11 +165,20 @@ func (b *builder) cover() {
 		kept = append(kept, m)
 	}
 	b.plan.Mounts = kept
-	for _, h := range append(b.hidden, b.tokens()...) {
-		for _, at := range b.shownAt(h.path) {
+	tokens, err := b.tokens()
+	if err != nil {
+		return err
+	}
+	for _, h := range append(b.hidden, tokens...) {
+		places := b.shownAt(h.path)
+		for _, at := range places {
 			b.coverAt(at, h)
 		}
+		if len(places) > 0 { // else a run could move it to where the next one does not look
+			b.pin(hostfs.Parent(h.path), "/", binds.Reason{By: h.by})
+		}
 	}
+	return nil
 }
 
 func (b *builder) coverAt(target string, h hidden) {
@@ -212,12 +217,17 @@ func (b *builder) shownAt(p string) (targets []string) {
 }
 
 // tokens are the credentials in directories that are shown, which may be granted without them.
-func (b *builder) tokens() (hs []hidden) {
+func (b *builder) tokens() (hs []hidden, err error) {
 	for _, m := range b.plan.Mounts {
 		if !m.Kind.Bind() || m.Reason.By == base {
 			continue
 		}
 		there, missing := b.tokensIn(m)
+		for _, p := range slices.Concat(there, missing) {
+			if err := b.seen(p, m.Reason.By); err != nil {
+				return nil, err
+			}
+		}
 		for _, p := range missing {
 			if o := (Omission{p, "a token that is not there: written while the run lasts it would be visible by " + m.Reason.By}); !slices.Contains(b.plan.Omitted, o) {
 				b.plan.Omitted = append(b.plan.Omitted, o)
@@ -234,7 +244,19 @@ func (b *builder) tokens() (hs []hidden) {
 			}
 		}
 	}
-	return hs
+	return hs, nil
+}
+
+// seen refuses a candidate for a token that cannot be looked at, in what is the caller's own: the run may make it readable.
+func (b *builder) seen(p, by string) error {
+	r, err := b.real.Walk(p)
+	if absentPath(err) || errors.Is(err, hostfs.ErrLoop) {
+		return nil
+	}
+	if _, own := b.denies(r.Path); !own {
+		return nil
+	}
+	return unreadable("cannot hide", "the token "+Quote(p)+" in what "+by+" shows", err)
 }
 
 // tokensIn are the credentials in what m shows, and those that tools would write there.
@@ -251,16 +273,34 @@ func (b *builder) tokensIn(m binds.Mount) (there, missing []string) {
 	for _, c := range modelCaches {
 		for _, below := range c.below {
 			dir, err := b.real.Walk(m.Source + below)
-			if err != nil || !dir.Info.IsDir() || !slices.ContainsFunc(c.beside, func(name string) bool { return b.isDir(dir.Path + "/" + name) }) {
+			if err != nil || !dir.Info.IsDir() {
+				if !absentPath(err) {
+					add(&missing, dir.Path)
+				}
 				continue
 			}
 			var absent []string
 			n := len(there)
+			if !slices.ContainsFunc(c.beside, func(name string) bool { return b.isDir(dir.Path + "/" + name) }) {
+				for _, name := range c.tokens {
+					if p := dir.Path + "/" + name; !absentPath(b.walkError(p)) {
+						add(&missing, p)
+					}
+				}
+				continue
+			}
 			for _, name := range c.tokens {
 				if p := dir.Path + "/" + name; b.real.Exists(p) {
 					add(&there, p)
 				} else {
 					absent = append(absent, p)
+				}
+			}
+			if len(there) > n {
+				for _, name := range c.beside { // by which the next run knows that there are tokens
+					if fi := b.look(dir.Path + "/" + name); fi != nil && fi.IsDir() {
+						b.pin(dir.Path+"/"+name, dir.Path, binds.Reason{By: m.Reason.By})
+					}
 				}
 			}
 			if len(there) > n || strings.HasSuffix(dir.Path, "/"+c.name) {
@@ -271,6 +311,11 @@ func (b *builder) tokensIn(m binds.Mount) (there, missing []string) {
 		}
 	}
 	return there, missing
+}
+
+func (b *builder) walkError(p string) error {
+	_, err := b.real.Walk(p)
+	return err
 }
 
 func (b *builder) isDir(p string) bool {

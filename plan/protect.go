@@ -26,8 +26,7 @@ func (b *builder) protect() error {
 	if err := b.protectStore(); err != nil {
 		return err
 	}
-	b.protectRepositories()
-	return nil
+	return b.protectRepositories()
 }
 
 const (
@@ -78,8 +77,8 @@ func (b *builder) protectFound(r hostfs.Resolved, g Grant, why binds.Reason) {
 	for _, l := range r.Links {
 		b.linkNote(l.Path)
 	}
-	if b.ours(r.Path, r.Info, r.Info.IsDir(), "") {
-		b.placeholder(r.Path, r.Info.IsDir(), "", "/", why)
+	if data := b.standIn(r.Path, r.Info.IsDir()); b.ours(r.Path, r.Info, r.Info.IsDir(), data) {
+		b.placeholder(r.Path, r.Info.IsDir(), data, "/", why)
 		return
 	}
 	b.readOnly(r.Path, "/", why)
@@ -145,7 +144,16 @@ func (b *builder) protectMissing(p string, g Grant, why binds.Reason) {
 		missing += "/" + next
 	}
 	// A file stands for what is called so, an empty directory for what it would lie in.
-	b.placeholder(missing, missing != whole || strings.HasSuffix(p, "/"), "", "/", why)
+	isDir := missing != whole || strings.HasSuffix(p, "/")
+	b.placeholder(missing, isDir, b.standIn(missing, isDir), "/", why)
+}
+
+// standIn is what a placeholder at path p holds: an empty commondir in a git directory would break git on the host.
+func (b *builder) standIn(p string, isDir bool) string {
+	if dir, ok := strings.CutSuffix(p, "/commondir"); ok && !isDir && b.isGitDir(dir) {
+		return commonDirHere
+	}
+	return ""
 }
 
 // willBe says whether p, which is missing, is made before the cage is.

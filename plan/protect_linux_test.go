@@ -32,3 +32,17 @@ func TestProtectOthersCheckout(t *testing.T) {
 		}
 	}
 }
+
+// What somebody else has made unreadable the run cannot make readable.
+func TestProtectOthersUnreadable(t *testing.T) {
+	for _, owner := range []uint32{1000, 0} {
+		s := inProject(t).write(".")
+		dir(s, "home/ada/proj/other/x")
+		s.Host.(fstest.MapFS)["home/ada/proj/other"] = &fstest.MapFile{Mode: fs.ModeDir, Sys: &syscall.Stat_t{Uid: owner}}
+		if s = s.shut("other"); owner == 0 {
+			build(t, s)
+		} else if r := refused(t, s); r.What != "cannot protect" {
+			t.Errorf("%v", r)
+		}
+	}
+}

@@ -21,8 +21,16 @@ const (
 	maxDepth     = 3
 )
 
+// What is read of git's files: bytes of a configuration, bytes of a file that holds a path, and as git itself does it files
+// that a configuration includes, one in the other.
+const (
+	maxConfig   = 1 << 20
+	maxPointer  = 16 << 10
+	maxIncludes = 10
+)
+
 // protectRepositories protects what of a repository makes the host run a command.
-func (b *builder) protectRepositories() {
+func (b *builder) protectRepositories() error {
 	roots, dirs := b.checkouts()
 	p := protector{builder: b, done: make(map[string]bool)}
 	if len(roots)+len(dirs) > 0 {
@@ -41,6 +49,7 @@ func (b *builder) protectRepositories() {
 	}
 	slices.Sort(b.plan.Checkouts)
 	b.plan.Checkouts = slices.Compact(b.plan.Checkouts)
+	return b.blocked
 }
 
 // checkouts returns the roots of checkouts that a writable grant may concern, and git directories without one.
@@ -51,8 +60,8 @@ func (b *builder) checkouts() (roots, gitDirs []string) {
 		}
 	}
 	for _, g := range inOrderOfPath(b.writes) {
-		fi, err := b.host.Lstat(g.Path)
-		if err != nil {
+		fi := b.look(g.Path)
+		if fi == nil {
 			continue
 		}
 		for up := g.Path; up != "/"; up = hostfs.Parent(up) {
@@ -83,7 +92,12 @@ func (b *builder) checkouts() (roots, gitDirs []string) {
 }
 
 func (b *builder) checkoutOf(dir string) string {
-	root, _ := toolchain.Checkout(b.host, dir)
+	for up := dir; up != "/"; up = hostfs.Parent(up) {
+		if !b.real.Unlisted(up + "/.git") {
+			b.look(up + "/.git") // or what cannot be looked at would count as no checkout
+		}
+	}
+	root, _ := toolchain.Checkout(b.real, dir)
 	return root
 }
 
@@ -93,8 +107,7 @@ func (b *builder) children(g Grant) (roots, bare []string) {
 	limit := func(what string) {
 		b.note("only the first " + what + " in " + Quote(g.Path) + " (" + g.By + ") were looked at for hooks and configuration to protect")
 	}
-	has := func(dir, name string) bool { _, err := b.host.Lstat(dir + "/" + name); return err == nil }
-	for _, e := range b.host.ReadDir(g.Path) {
+	for _, e := range b.list(g.Path) {
 		if !e.IsDir() || e.Name() == ".git" || e.Name() == ".hg" {
 			continue
 		}
@@ -104,7 +117,7 @@ func (b *builder) children(g Grant) (roots, bare []string) {
 		}
 		child := hostfs.Join(g.Path, e.Name())
 		switch {
-		case has(child, ".git"), has(child, ".hg"):
+		case b.look(child+"/.git") != nil, b.look(child+"/.hg") != nil:
 			roots = append(roots, child)
 		case b.isGitDir(child):
 			bare = append(bare, child)
@@ -119,10 +132,36 @@ func (b *builder) children(g Grant) (roots, bare []string) {
 	return roots, bare
 }
 
-// isGitDir says whether git takes dir for a git directory (is_git_directory in its setup.c).
+// isGitDir says whether git takes dir for a git directory (is_git_directory in its setup.c), or would once a run has moved
+// back what an earlier one moved away: what is protected in one, its configuration, cannot be moved.
 func (b *builder) isGitDir(dir string) bool {
-	has := func(name string) bool { _, err := b.host.Lstat(hostfs.Join(dir, name)); return err == nil }
-	return has("HEAD") && (has("commondir") || has("objects") && has("refs"))
+	has := func(name string) bool { return b.look(hostfs.Join(dir, name)) != nil }
+	switch head, config := has("HEAD"), b.hasFile(dir, "config"); {
+	case !head && !config:
+		return false
+	case head && has("commondir"), has("objects") && has("refs"):
+		return true
+	default:
+		return config && b.configuresRepository(hostfs.Join(dir, "config"))
+	}
+}
+
+// isPartOfOne says the same of a directory in worktrees or modules, which holds nothing else.
+func (b *builder) isPartOfOne(dir string) bool {
+	return b.hasFile(dir, "HEAD") || b.hasFile(dir, "config") || b.hasFile(dir, "commondir") || b.hasFile(dir, "gitdir") || b.isGitDir(dir)
+}
+
+func (b *builder) hasFile(dir, name string) bool {
+	fi := b.look(hostfs.Join(dir, name))
+	return fi != nil && !fi.IsDir()
+}
+
+// configuresRepository says whether a configuration has what git init writes into that of a repository.
+func (b *builder) configuresRepository(file string) bool {
+	text, ok := b.text(file, maxConfig)
+	return ok && slices.ContainsFunc(gitSettings(text), func(s gitSetting) bool {
+		return s.key == "core.repositoryformatversion" || s.key == "core.bare"
+	})
 }
 
 const (
@@ -146,32 +185,34 @@ func protected(why string) binds.Reason { return binds.Reason{By: "protect", Why
 func (p protector) checkout(root string) {
 	dot := hostfs.Join(root, ".git")
 	common := dot
-	fi, err := p.host.Lstat(dot)
+	fi := p.look(dot)
 	switch {
-	case err != nil:
+	case fi == nil:
 	case fi.IsDir():
 		p.gitDir(dot, 0)
 		p.breakable(root, dot)
 	case fi.Mode()&fs.ModeSymlink != 0:
 		p.linkNote(dot)
-		if r, err := p.host.Walk(dot); err == nil && r.Info.IsDir() {
+		r, err := p.real.Walk(dot)
+		p.block(r.Path, err)
+		if err == nil && r.Info.IsDir() {
 			p.gitDir(r.Path, 0)
 			p.breakable(root, r.Path)
 			common = r.Path
 		}
 	default:
 		p.existing(dot, fi, pointerWhy)
-		_, extra := toolchain.Checkout(p.host, root)
+		_, extra := toolchain.Checkout(p.real, root)
 		for _, r := range extra {
 			p.gitDir(r.Path, 0)
 			common = r.Path // the last is the one with the configuration
 		}
 	}
-	if err == nil {
+	if fi != nil {
 		p.hooks(common, root)
 	}
 	hg := hostfs.Join(root, ".hg")
-	if fi, err := p.host.Lstat(hg); err == nil && fi.IsDir() && p.concerned(hg) {
+	if fi := p.look(hg); fi != nil && fi.IsDir() && p.concerned(hg) {
 		p.mercurial(hg)
 	}
 }
@@ -198,7 +239,7 @@ func (p protector) mercurial(hg string) {
 	p.part(hg, "hgrc", false, "", named)
 	p.part(hg, "hgrc-not-shared", false, "", named) // read whether or not something is shared
 	p.part(hg, "requires", false, "", "with it Mercurial reads the settings of another repository")
-	if fi, err := p.real.Lstat(hg + "/sharedpath"); err == nil {
+	if fi := p.look(hg + "/sharedpath"); fi != nil {
 		p.existing(hg+"/sharedpath", fi, "it says where the other repository is")
 	}
 }
@@ -209,9 +250,11 @@ func (p protector) gitDir(dir string, depth int) {
 		return
 	}
 	p.done[dir] = true
-	if p.isLinked(dir) {
+	linked := p.isLinked(dir)
+	if linked || p.ofWorktree(dir) {
 		p.part(dir, "gitdir", false, "", "it says where the work tree is")
-	} else {
+	}
+	if !linked {
 		p.part(dir, "config", false, "", configRuns)
 		p.part(dir, "hooks", true, "", hooksRun)
 	}
@@ -225,7 +268,7 @@ func (p protector) gitDir(dir string, depth int) {
 // neither at core.worktree nor at core.bare; a submodule's work tree is where git would look anyway.
 func (p protector) commonDir(dir string) {
 	sets := ""
-	for _, s := range p.settings(dir+"/config", 0) {
+	for _, s := range p.settings(dir + "/config") {
 		switch {
 		case s.key == "core.worktree" && !strings.Contains(dir, "/.git/modules/"):
 			sets = "core.worktree"
@@ -258,10 +301,24 @@ func (p protector) pinTop(dir string) string {
 	return top
 }
 
-// isLinked says whether dir is the git directory of a linked worktree.
+// isLinked says whether dir is the git directory of a linked worktree, whose configuration and hooks are elsewhere. A run can
+// make a file gitdir in any git directory: what counts is where commondir leads, which is protected.
 func (p protector) isLinked(dir string) bool {
-	fi, err := p.host.Lstat(dir + "/gitdir")
-	return err == nil && fi.Mode().IsRegular()
+	if !p.hasFile(dir, "gitdir") {
+		return false
+	}
+	text, ok := p.text(dir+"/commondir", maxPointer)
+	if !ok {
+		return false
+	}
+	r, err := p.real.Walk(hostfs.Abs(strings.TrimRight(text, "\r\n"), dir))
+	return err == nil && r.Path != dir && p.isGitDir(r.Path)
+}
+
+// ofWorktree says whether dir lies where a repository has the git directories of its linked worktrees.
+func (p protector) ofWorktree(dir string) bool {
+	above := hostfs.Parent(dir)
+	return strings.HasSuffix(above, "/worktrees") && (p.done[hostfs.Parent(above)] || p.isGitDir(hostfs.Parent(above)))
 }
 
 // worktrees protects the git directories of the worktrees that are linked to the repository in dir.
@@ -285,8 +342,7 @@ func (p protector) worktrees(dir string, depth int) {
 // which is not cloned yet.
 func (p protector) submodules(dir string, depth int) {
 	at := dir + "/modules"
-	_, err := p.real.Lstat(at)
-	if err != nil && p.isLinked(dir) {
+	if p.look(at) == nil && p.isLinked(dir) {
 		return // with one that is empty, git worktree remove says that there are submodules
 	}
 	subs, all := p.gitDirsIn(at, 4) // a submodule may be called lib/name
@@ -337,13 +393,13 @@ func (p protector) tooMany(at string) {
 // gitDirsIn returns the git directories in directory at, or so many directories below it. all is false where there are more than
 // are to be protected each.
 func (p protector) gitDirsIn(at string, below int) (dirs []string, all bool) {
-	if fi, err := p.host.Lstat(at); err != nil || !fi.IsDir() {
+	if fi := p.look(at); fi == nil || !fi.IsDir() {
 		return nil, true
 	}
 	looked := 0
 	var look func(at string, below int) bool
 	look = func(at string, below int) bool {
-		for _, e := range p.host.ReadDir(at) {
+		for _, e := range p.list(at) {
 			if !e.IsDir() {
 				continue
 			}
@@ -351,7 +407,7 @@ func (p protector) gitDirsIn(at string, below int) (dirs []string, all bool) {
 			switch looked++; {
 			case looked > maxLook:
 				return false
-			case p.isGitDir(sub):
+			case p.isPartOfOne(sub):
 				if len(dirs) == maxGitDirs {
 					return false
 				}
@@ -370,15 +426,17 @@ func (p protector) gitDirsIn(at string, below int) (dirs []string, all bool) {
 // grant it lies, with the directories on the way: git status in what holds a submodule runs git in it.
 func (p protector) pointer(dir string) {
 	at := ""
-	if text, err := p.host.ReadFile(dir + "/gitdir"); err == nil && p.isLinked(dir) {
-		at = p.pathSetting(strings.TrimRight(string(text), "\r\n"), dir)
+	if text, ok := p.text(dir+"/gitdir", maxPointer); ok && (p.isLinked(dir) || p.ofWorktree(dir)) {
+		at = p.pathSetting(strings.TrimRight(text, "\r\n"), dir)
 	}
-	for _, s := range p.settings(dir+"/config", 0) {
+	for _, s := range p.settings(dir + "/config") {
 		if s.key == "core.worktree" {
 			at = p.pathSetting(s.value, dir) + "/.git"
 		}
 	}
-	if r, err := p.host.Walk(at); err == nil && r.Info.Mode().IsRegular() && strings.HasSuffix(r.Path, "/.git") && !p.explicit(r.Path) {
+	r, err := p.real.Walk(at)
+	p.block(r.Path, err)
+	if err == nil && r.Info.Mode().IsRegular() && strings.HasSuffix(r.Path, "/.git") && !p.explicit(r.Path) {
 		p.keep(r.Path, "/", pointerWhy)
 	}
 }
@@ -398,6 +456,8 @@ func (p protector) part(dir, name string, isDir bool, data, why string) {
 		p.placeholder(at, isDir, data, p.pinTop(dir), protected(why))
 	case err == nil:
 		p.existing(at, fi, why)
+	default:
+		p.block(at, err)
 	}
 }
 
@@ -411,7 +471,9 @@ func (p protector) existing(at string, fi fs.FileInfo, why string) {
 		return
 	}
 	p.linkNote(at)
-	if r, err := p.host.Walk(at); err == nil && !p.explicit(r.Path) {
+	r, err := p.real.Walk(at)
+	p.block(r.Path, err)
+	if err == nil && !p.explicit(r.Path) && p.hiddenBy(r.Path) == nil {
 		top := p.pinTop(r.Path)
 		if top == r.Path {
 			top = "/" // it lies in no git directory: all on the way can be renamed
@@ -452,23 +514,30 @@ func (p protector) explicit(at string) bool {
 }
 
 // settings are those of a git configuration file and what it includes, each of which is protected.
-func (p protector) settings(file string, depth int) (list []gitSetting) {
-	r, err := p.host.Walk(file)
-	if err != nil || !r.Info.Mode().IsRegular() || r.Info.Size() > 1<<20 || depth > 5 {
-		return nil
-	}
-	text, err := p.host.ReadFile(r.Path)
-	if err != nil {
-		return nil
-	}
-	for _, s := range gitSettings(string(text)) {
-		list = append(list, s)
-		if s.key == "include.path" || strings.HasPrefix(s.key, "includeif.") && strings.HasSuffix(s.key, ".path") {
-			if at := p.pathSetting(s.value, hostfs.Parent(r.Path)); at != "" {
-				p.namedPath(at, false, "git's configuration includes it")
-				list = append(list, p.settings(at, depth+1)...)
+func (p protector) settings(file string) (list []gitSetting) {
+	files, met := []string{file}, map[string]bool{}
+	for depth := 0; len(files) > 0 && depth <= maxIncludes; depth++ {
+		var included []string
+		for _, file := range files {
+			r, err := p.real.Walk(file)
+			if err != nil || met[r.Path] {
+				p.block(r.Path, err)
+				continue
+			}
+			met[r.Path] = true
+			text, _ := p.text(r.Path, maxConfig)
+			for _, s := range gitSettings(text) {
+				list = append(list, s)
+				if s.key != "include.path" && !(strings.HasPrefix(s.key, "includeif.") && strings.HasSuffix(s.key, ".path")) {
+					continue
+				}
+				if at := p.pathSetting(s.value, hostfs.Parent(r.Path)); at != "" {
+					p.namedPath(at, false, "git's configuration includes it")
+					included = append(included, at)
+				}
 			}
 		}
+		files = included
 	}
 	return list
 }
@@ -496,12 +565,14 @@ func (p protector) hooks(dir, root string) {
 		}
 	}
 	p.linkedHooks(dir + "/hooks")
-	settings := append(p.settings(dir+"/config", 0), p.settings(dir+"/config.worktree", 0)...)
+	settings := append(p.settings(dir+"/config"), p.settings(dir+"/config.worktree")...)
 	var paths []string
 	for _, s := range settings {
 		switch s.key {
 		case "core.worktree":
-			if r, err := p.host.Walk(p.pathSetting(s.value, dir)); err == nil && root == "" {
+			r, err := p.real.Walk(p.pathSetting(s.value, dir))
+			p.block(r.Path, err)
+			if err == nil && root == "" {
 				root = r.Path
 			}
 		case "core.hookspath":
@@ -533,7 +604,7 @@ func (p protector) userHooks() (values []string) {
 		files = append(files, config+"/git/config")
 	}
 	for _, file := range files {
-		for _, s := range p.settings(file, 0) {
+		for _, s := range p.settings(file) {
 			if s.key == "core.hookspath" {
 				values = append(values, s.value)
 			}
@@ -544,12 +615,13 @@ func (p protector) userHooks() (values []string) {
 
 // linkedHooks protects the files that links in a directory of hooks lead to.
 func (p protector) linkedHooks(dir string) {
-	d, err := p.host.Walk(dir)
+	d, err := p.real.Walk(dir)
+	p.block(d.Path, err)
 	if err != nil || !d.Info.IsDir() {
 		return
 	}
 	n := 0
-	for _, e := range p.host.ReadDir(d.Path) {
+	for _, e := range p.list(d.Path) {
 		if e.Type()&fs.ModeSymlink == 0 {
 			continue
 		}
@@ -558,10 +630,11 @@ func (p protector) linkedHooks(dir string) {
 			p.note("only the first " + strconv.Itoa(maxGitDirs) + " links in " + Quote(d.Path) + " were looked at for hooks to protect")
 			return
 		}
-		r, err := p.host.Walk(hook)
+		r, err := p.real.Walk(hook)
 		switch {
 		case err != nil && p.explicit(r.Path):
 		case err != nil:
+			p.block(r.Path, err)
 			if errors.Is(err, fs.ErrNotExist) && len(p.writableAt(r.Path)) > 0 {
 				p.note(Quote(hook) + " leads to " + Quote(r.Path) + ", which does not exist: the run can make it, and git would run it as a hook")
 			}
@@ -588,7 +661,11 @@ func (p protector) namedPath(at string, isDir bool, why string) {
 		p.placeholder(r.Path, isDir, "", "/", protected(why))
 	case err == nil:
 		p.keep(r.Path, "/", why)
-	case !errors.Is(err, fs.ErrNotExist), p.inOurs(r.Path, protected(why)):
+	case errors.Is(err, hostfs.ErrNotDir):
+		p.keep(r.Path, "/", why) // a file, which the run could exchange for a directory
+	case !errors.Is(err, fs.ErrNotExist):
+		p.block(r.Path, err)
+	case p.inOurs(r.Path, protected(why)):
 	case hostfs.Parent(clean(at)) == hostfs.Parent(r.Path):
 		p.placeholder(r.Path, isDir, "", "/", protected(why))
 	default:

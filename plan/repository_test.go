@@ -197,7 +197,7 @@ func TestProtectManyGitDirs(t *testing.T) {
 			s := inProject(t).write(".")
 			top := "home/ada/proj/.git/" + name
 			for i := range 200 {
-				file(s, top+"/a"+strconv.Itoa(i)+"/gitdir", "/x/.git\n")
+				file(s, top+"/a"+strconv.Itoa(i)+"/index", "x")
 				dir(s, top+"/b"+strconv.Itoa(i))
 			}
 			for i := range n {
