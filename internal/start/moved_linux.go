@@ -1,6 +1,8 @@
 package start
 
 import (
+	"errors"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/selfcage/selfcage/binds"
@@ -23,7 +25,7 @@ func moor(pl *plan.Plan, report string) moored {
 		if around, ok := binds.Cover(others(pl.Mounts, mt.Target), mt.Target); !ok || around.Kind != binds.ReadWrite {
 			continue
 		}
-		if id, ok := idOf(mt.Target); ok {
+		if id, err := idOf(mt.Target); err == nil {
 			m[mt.Target] = id
 		}
 	}
@@ -39,18 +41,18 @@ func others(ms []binds.Mount, target string) (rest []binds.Mount) {
 	return rest
 }
 
-func idOf(path string) (binds.ID, bool) {
+func idOf(path string) (binds.ID, error) {
 	var st unix.Stat_t
-	if unix.Lstat(path, &st) != nil {
-		return binds.ID{}, false
-	}
-	return binds.ID{Dev: uint64(st.Dev), Ino: st.Ino}, true
+	err := unix.Lstat(path, &st)
+	return binds.ID{Dev: uint64(st.Dev), Ino: st.Ino}, err
 }
 
-// adrift lists those that are another file now, or none.
+// adrift lists those that are another file now, or none. The run itself may have made a directory unreadable: that moves
+// nothing.
 func (m moored) adrift() (targets []string) {
 	for target, id := range m {
-		if now, ok := idOf(target); !ok || now != id {
+		now, err := idOf(target)
+		if err == nil && now != id || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
 			targets = append(targets, target)
 		}
 	}
