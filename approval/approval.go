@@ -276,14 +276,10 @@ func homeOf(passwd, uid string) string {
 
 // cause is an error without the path, which is said already.
 func cause(err error) string {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		err = pe.Err
-	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return "does not exist"
 	}
-	return err.Error()
+	return refusal.Cause(err)
 }
 
 // own are the parts of the state directory that are selfcage's.

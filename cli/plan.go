@@ -6,55 +6,41 @@ import (
 
 	"github.com/selfcage/selfcage/binds"
 	"github.com/selfcage/selfcage/env"
+	"github.com/selfcage/selfcage/internal/jsontext"
 	"github.com/selfcage/selfcage/plan"
 )
 
-// text is a string of a plan's JSON form: a string, or {"bytes": "<base64>"} where it is not UTF-8.
-type text string
-
-func (t *text) UnmarshalJSON(b []byte) error {
-	if len(b) > 0 && b[0] == '{' {
-		var raw struct {
-			Bytes []byte `json:"bytes"`
-		}
-		err := json.Unmarshal(b, &raw)
-		*t = text(raw.Bytes)
-		return err
-	}
-	return json.Unmarshal(b, (*string)(t))
-}
-
 // row is a thing of a plan's JSON form with the reason for it.
 type row struct {
-	Name text `json:"name"`
-	By   text `json:"by"`
-	Why  text `json:"why"`
+	Name jsontext.Text `json:"name"`
+	By   jsontext.Text `json:"by"`
+	Why  jsontext.Text `json:"why"`
 }
 
 // planDocument is a plan's JSON form, as far as a report shows or compares it.
 type planDocument struct {
 	Version    int               `json:"version"`
-	Program    text              `json:"program"`
+	Program    jsontext.Text     `json:"program"`
 	Mode       string            `json:"mode"`
 	Level      string            `json:"environment"`
-	Policies   []text            `json:"policies"`
+	Policies   []jsontext.Text   `json:"policies"`
 	Namespaces map[string]string `json:"namespaces"`
 	Outside    map[string]string `json:"outside_namespaces"`
 	Seccomp    int               `json:"seccomp_instructions"`
 	Mounts     []struct {
-		Kind   string `json:"kind"`
-		Target text   `json:"target"`
+		Kind   string        `json:"kind"`
+		Target jsontext.Text `json:"target"`
 	} `json:"mounts"`
 	Attempts []struct {
-		Op     string `json:"op"`
-		Object text   `json:"object"`
-		Why    text   `json:"why"`
+		Op     string        `json:"op"`
+		Object jsontext.Text `json:"object"`
+		Why    jsontext.Text `json:"why"`
 	} `json:"attempts"`
 	Env     []row `json:"env"`
 	Dropped []row `json:"env_dropped"`
 	Omitted []row `json:"omitted"`
 	Notes   []struct {
-		Text text `json:"text"`
+		Text jsontext.Text `json:"text"`
 	} `json:"notes"`
 }
 

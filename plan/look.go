@@ -10,7 +10,7 @@ import (
 
 // absentPath says whether err means that there is no such path, rather than that it cannot be looked at.
 func absentPath(err error) bool {
-	return err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, hostfs.ErrNotDir) || cause(err) == hostfs.ErrNotDir.Error()
+	return err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, hostfs.ErrNotDir) || refusal.Cause(err) == hostfs.ErrNotDir.Error()
 }
 
 // look describes what is at path p, which is without links: nil where there is nothing. What cannot be looked at blocks.
@@ -57,7 +57,7 @@ func (b *builder) block(p string, err error) {
 }
 
 func unreadable(what, object string, err error) error {
-	return &refusal.Error{What: what, Object: object, Cause: "it cannot be looked at: " + cause(err),
+	return &refusal.Error{What: what, Object: object, Cause: "it cannot be looked at: " + refusal.Cause(err),
 		Hint: "make it readable (chmod u+rx), or grant a narrower directory", Err: err}
 }
 

@@ -58,7 +58,7 @@ func (b *builder) protectAsked(g Grant) (note string, err error) {
 		b.protectMissing(p, g, why)
 		nothing = notThere
 	case err != nil:
-		return "", &refusal.Error{What: "cannot protect", Object: g.By + " " + Quote(g.Path), Cause: Quote(r.Path) + ": " + cause(err), Hint: "check the path", Err: err}
+		return "", &refusal.Error{What: "cannot protect", Object: g.By + " " + Quote(g.Path), Cause: Quote(r.Path) + ": " + refusal.Cause(err), Hint: "check the path", Err: err}
 	default:
 		b.protectFound(r, g, why)
 	}

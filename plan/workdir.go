@@ -113,7 +113,7 @@ func (b *builder) checkout(dir string) {
 // ownCheckout says whether the version control directory in root belongs to the caller or to root: one that somebody else
 // made in a directory that all can write would decide what is shown. It is what git's safe.directory asks.
 func (b *builder) ownCheckout(root string) bool {
-	for _, vcs := range []string{".git", ".hg", ".jj", ".svn"} {
+	for _, vcs := range toolchain.Marks {
 		if fi, err := b.host.Lstat(hostfs.Join(root, vcs)); err == nil {
 			if _, _, uid, ok := hostfs.Identity(fi); ok && uid != 0 && int(uid) != b.UID && b.UID != 0 {
 				return false
@@ -219,21 +219,13 @@ func (b *builder) missing(g Grant, at string, err error) error {
 		e.Cause = Quote(at) + " cannot be looked at: permission denied"
 		e.Hint = "check the permissions of the directories on the way"
 	default:
-		e.Cause = Quote(at) + ": " + cause(err)
+		e.Cause = Quote(at) + ": " + refusal.Cause(err)
 		e.Hint = "check the path"
 	}
 	if g.Access != binds.Device && g.By != "" && g.By[0] != '-' && !strings.HasPrefix(g.By, "policy ") && !strings.HasPrefix(g.By, "Options.") {
 		e.Hint += "; a path that holds ':' can be granted by --read and --write only, not by a variable"
 	}
 	return e
-}
-
-func cause(err error) string {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		return pe.Err.Error()
-	}
-	return err.Error()
 }
 
 // grantable refuses what must never be granted, whoever asks.

@@ -36,7 +36,7 @@ func Begin(s policy.Effective) (*Run, error) {
 	}
 	if err := r.place(); err != nil {
 		return nil, &refusal.Error{
-			What: "cannot write the report", Object: s.Settings.Report.By + " " + plan.Quote(s.Settings.Report.Value), Cause: cause(err),
+			What: "cannot write the report", Object: s.Settings.Report.By + " " + plan.Quote(s.Settings.Report.Value), Cause: refusal.Cause(err),
 			Hint: "name a new file, or an old report, in a directory that you can write", Err: err,
 		}
 	}
@@ -150,14 +150,6 @@ func (r *Run) beside() (f *os.File, name string, err error) {
 	name = "." + filepath.Base(r.to) + "." + strconv.Itoa(os.Getpid())
 	f, err = r.dir.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	return f, name, err
-}
-
-func cause(err error) string {
-	var pe *os.PathError
-	if errors.As(err, &pe) {
-		return pe.Err.Error()
-	}
-	return err.Error()
 }
 
 // Planned adds the plan. It is bubblewrap's until [Run.Engine] says otherwise.
@@ -296,7 +288,7 @@ func (r *Run) write() error {
 		}
 	}
 	if err != nil {
-		return &refusal.Error{What: "cannot write the report", Object: plan.Quote(r.to), Cause: cause(err), Err: err}
+		return &refusal.Error{What: "cannot write the report", Object: plan.Quote(r.to), Cause: refusal.Cause(err), Err: err}
 	}
 	return nil
 }

@@ -12,13 +12,16 @@ import (
 	"github.com/selfcage/selfcage/internal/hostfs"
 )
 
+// Marks are the names by which a directory shows that it is the root of a version-controlled checkout.
+var Marks = [...]string{".git", ".hg", ".jj", ".svn"}
+
 // Checkout returns the root of the version-controlled checkout that dir is part of, or dir itself, and the
 // directories outside of it that git needs: a linked worktree and a submodule keep theirs elsewhere. Each is an existing
 // git directory that names the checkout back; still the caller must judge it before showing it. dir must be free of
 // links.
 func Checkout(host *hostfs.View, dir string) (root string, extra []hostfs.Resolved) {
 	for d := dir; d != "/"; d = hostfs.Parent(d) {
-		for _, vcs := range []string{".git", ".hg", ".jj", ".svn"} {
+		for _, vcs := range Marks {
 			fi, err := host.Lstat(hostfs.Join(d, vcs))
 			if err != nil {
 				continue

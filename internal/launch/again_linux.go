@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"os"
 	"strconv"
 	"strings"
 
@@ -11,21 +10,14 @@ import (
 const (
 	againPrefix = "again:"
 	againText   = "selfcage: executed once more, without variables\n"
-	againSeals  = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
 )
 
 // againMark is the value of StartVar by which this program knows, when it is executed again, that it is. It names a sealed
 // file in memory, which this process hands on and nobody else can: a variable alone would switch every mode off.
 func againMark() (string, error) {
-	fd, err := unix.MemfdCreate("selfcage again", unix.MFD_ALLOW_SEALING)
+	fd, err := memoryFile("again", []byte(againText))
 	if err != nil {
-		return "", os.NewSyscallError("memfd_create", err)
-	}
-	if _, err := unix.Write(fd, []byte(againText)); err != nil {
-		return "", os.NewSyscallError("write", err)
-	}
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, againSeals); err != nil {
-		return "", os.NewSyscallError("seal", err)
+		return "", err
 	}
 	return againPrefix + strconv.Itoa(fd), nil
 }
@@ -38,7 +30,7 @@ func Again(value string) bool {
 		return false
 	}
 	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
-	if err != nil || seals&againSeals != againSeals {
+	if err != nil || seals&allSeals != allSeals {
 		return false
 	}
 	buf := make([]byte, len(againText)+1)

@@ -2,7 +2,11 @@
 // narrowest remedy, with the exit status that goes with it.
 package refusal
 
-import "strings"
+import (
+	"errors"
+	"io/fs"
+	"strings"
+)
 
 // Exit statuses of our own, the same as env(1), nohup(1) and timeout(1) use.
 const (
@@ -39,4 +43,13 @@ func (e *Error) ExitStatus() int {
 		return CannotCage
 	}
 	return e.Status
+}
+
+// Cause is what an error says without the operation and the path, where a refusal names its object itself.
+func Cause(err error) string {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err.Error()
+	}
+	return err.Error()
 }

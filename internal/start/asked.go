@@ -96,7 +96,7 @@ func (p Program) tokens(s policy.Settings, environ []string, dir string) map[str
 }
 
 func isCheckout(dir string) bool {
-	for _, vcs := range []string{".git", ".hg", ".jj", ".svn"} {
+	for _, vcs := range toolchain.Marks {
 		if _, err := os.Lstat(hostfs.Join(dir, vcs)); err == nil {
 			return true
 		}

@@ -64,7 +64,7 @@ func (p Program) byMode(rep *report.Run, eff policy.Effective, environ []string)
 
 // cage makes the cage and ends the process as the program in it ended.
 func (p Program) cage(rep *report.Run, eff policy.Effective, environ []string, bwrap string) error {
-	pl, err := p.Plan(eff, environ)
+	pl, err := p.build(eff, environ, os.Args)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (p Program) cage(rep *report.Run, eff policy.Effective, environ []string, b
 		if err := create(pl.Create); err != nil {
 			return err
 		}
-		if pl, err = p.Plan(eff, environ); err != nil { // now that each of them is a file that can be told from another
+		if pl, err = p.build(eff, environ, os.Args); err != nil { // now that each of them is a file that can be told from another
 			return err
 		}
 	}
@@ -167,7 +167,7 @@ func (p Program) met(rep *report.Run, eff policy.Effective, pl *plan.Plan) func(
 			}
 			tried, _ = report.DecodeTried(reply, pl.Attempts)
 		}
-		if eff.Manifest.Value == "1" {
+		if rep.WantsManifest() {
 			rep.Manifest(p.Manifest(pl, pid))
 		}
 		return rep.Observe(pid, tried, strict)
@@ -213,6 +213,15 @@ func (p Program) Plan(eff policy.Effective, environ []string) (*plan.Plan, error
 
 // PlanFor makes the plan for this process as if it had been started with the command line args.
 func (p Program) PlanFor(eff policy.Effective, environ, args []string) (*plan.Plan, error) {
+	pl, err := p.build(eff, environ, args)
+	if err == nil {
+		pl.Seal()
+	}
+	return pl, err
+}
+
+// build is PlanFor without the plan's own data, which is written when nothing of it changes any more.
+func (p Program) build(eff policy.Effective, environ, args []string) (*plan.Plan, error) {
 	facts, err := Facts(environ)
 	if err != nil {
 		return nil, err
@@ -226,12 +235,7 @@ func (p Program) PlanFor(eff policy.Effective, environ, args []string) (*plan.Pl
 	if req.Filter, err = seccomp.Filter(seccomp.Keep, runtime.GOARCH); err != nil {
 		return nil, err
 	}
-	pl, err := plan.Build(facts, req)
-	if err != nil {
-		return nil, err
-	}
-	pl.Seal()
-	return pl, nil
+	return plan.Build(facts, req)
 }
 
 // Request is what a plan is made from, without the seccomp program.

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/selfcage/selfcage/binds"
+	"github.com/selfcage/selfcage/internal/hostfs"
 	"github.com/selfcage/selfcage/plan"
 )
 
@@ -22,7 +23,7 @@ func moor(pl *plan.Plan, report string) moored {
 		if !over || mt.Target == report || mt.Target == plan.Tmp || mt.Target == plan.Home {
 			continue
 		}
-		if around, ok := binds.Cover(others(pl.Mounts, mt.Target), mt.Target); !ok || around.Kind != binds.ReadWrite {
+		if around, ok := binds.Cover(pl.Mounts, hostfs.Parent(mt.Target)); !ok || around.Kind != binds.ReadWrite {
 			continue
 		}
 		if id, err := idOf(mt.Target); err == nil {
@@ -30,15 +31,6 @@ func moor(pl *plan.Plan, report string) moored {
 		}
 	}
 	return m
-}
-
-func others(ms []binds.Mount, target string) (rest []binds.Mount) {
-	for _, m := range ms {
-		if m.Target != target {
-			rest = append(rest, m)
-		}
-	}
-	return rest
 }
 
 func idOf(path string) (binds.ID, error) {

@@ -51,11 +51,7 @@ func (l *loader) load(path string, fail from) (policy.File, error) {
 	}
 	data, info, err := read(path)
 	if err != nil {
-		cause := err.Error()
-		var pe *fs.PathError
-		if errors.As(err, &pe) {
-			cause = pe.Err.Error()
-		}
+		cause := refusal.Cause(err)
 		hint := "a policy that cannot be read grants nothing and is never skipped"
 		if err == errPipe {
 			hint = "save it in a file; what a pipe or <(COMMAND) gives is not read"
